@@ -83,7 +83,7 @@ def tables() -> dict[str, str]:
     """Return what hyperparameters.cpp prints of the lists in C++, by the names of the tables."""
     calls = " ".join(f"X({one.struct})" for one in algorithms().values())
     flags = ["-std=c++17", f"-I{TREE.include}", f"-DRLT_ALGORITHMS(X)={calls}"]
-    flags += [f"-includerltools/rl/algorithms/{name}.h" for name in algorithms()]
+    flags += [f"-include{one.include}" for one in algorithms().values()]
     source, program = TREE.root / "docs/reference/hyperparameters.cpp", WORK / "hyperparameters"
     check_call([system_tools()["g++"].path(), *flags, source, "-o", program])
     sections = check_output(program, text=True).split("## ")[1:]

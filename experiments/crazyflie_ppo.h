@@ -13,7 +13,7 @@
 #include "rltools/rl/algorithms/ppo.h"
 #include "rltools/rl/environments/quadrotor.h"
 #include "rltools/rl/environments/with_action_history.h"
-#include "rltools/rl/symmetry.h"
+#include "rltools/rl/symmetry/symmetry.h"
 
 namespace rlt {
 

@@ -6,10 +6,10 @@
 // Requires: hosted
 #pragma once
 
-#include "rltools/rl/algorithms/distillation.h"
-#include "rltools/rl/environments/known_quadrotor.h"
+#include "rltools/rl/algorithms/distillation/distillation.h"
+#include "rltools/rl/environments/foundation/known_quadrotor.h"
 #include "rltools/rl/environments/with_action_history.h"
-#include "rltools/rl/symmetry.h"
+#include "rltools/rl/symmetry/symmetry.h"
 
 namespace rlt {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pendulum_ppo.h"
-#include "rltools/rl/algorithms/distillation.h"
+#include "rltools/rl/algorithms/distillation/distillation.h"
 #include "rltools/rl/environments/masked_pendulum.h"
 
 namespace rlt {

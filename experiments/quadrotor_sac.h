@@ -11,7 +11,7 @@
 #include "rltools/rl/algorithms/sac.h"
 #include "rltools/rl/environments/quadrotor.h"
 #include "rltools/rl/environments/with_action_history.h"
-#include "rltools/rl/symmetry.h"
+#include "rltools/rl/symmetry/symmetry.h"
 
 namespace rlt {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "rltools/rl/algorithms/ppo.h"
-#include "rltools/rl/environments/racing_car.h"
+#include "rltools/rl/environments/racing_car/racing_car.h"
 
 namespace rlt {
 

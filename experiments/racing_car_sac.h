@@ -4,7 +4,7 @@
 #pragma once
 
 #include "rltools/rl/algorithms/sac.h"
-#include "rltools/rl/environments/racing_car.h"
+#include "rltools/rl/environments/racing_car/racing_car.h"
 
 namespace rlt {
 

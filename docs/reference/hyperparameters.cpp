@@ -3,7 +3,7 @@
 // conf.py compiles and runs it, and names the algorithms.
 #include <cstdio>
 
-#include "rltools/rl/environments/any_quadrotor.h"
+#include "rltools/rl/environments/foundation/any_quadrotor.h"
 #include "rltools/rl/environments/windy_quadrotor.h"
 
 namespace {

@@ -10,8 +10,11 @@
 #include "rltools/policy/contracts/masked_pendulum.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/contracts/quadrotor.h"
-#include "rltools/policy/contracts/racing_car.h"
 #include "rltools/policy/runtime.h"
+#if __has_include("rltools/policy/contracts/racing_car.h")
+#include "rltools/policy/contracts/racing_car.h"
+#define RLT_HAS_RACING_CAR
+#endif
 
 namespace {
 
@@ -39,7 +42,9 @@ bool take_safe_action(const rlt::PolicyView& policy, float* action) {
   is_stated |= take_safe_action_of<rlt::contracts::MaskedPendulum>(policy, action);
   is_stated |= take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
   is_stated |= take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);
+#if defined(RLT_HAS_RACING_CAR)
   is_stated |= take_safe_action_of<rlt::contracts::RacingCar>(policy, action);
+#endif
   return is_stated;
 }
 

@@ -49,6 +49,13 @@ MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
 # experiments includes them, which the host tools write.
 EXTERNAL_ROOM = "rltools/rl/environments/external/"
 EXTERNAL_HEADERS = {"cerrno", "cstdio", "cstdlib", "sys/socket.h", "sys/un.h", "unistd.h"}
+# Their absence changes nothing else (test_optional_folders.py): what is not of one includes none.
+OPTIONAL_ROOMS = (
+    "rltools/rl/algorithms/distillation/",
+    "rltools/rl/symmetry/",
+    "rltools/rl/environments/racing_car/",
+    "rltools/rl/environments/foundation/",
+)
 REQUIRES = re.compile(r"^\s*//\s*requires\s*:", re.MULTILINE | re.IGNORECASE)
 REQUIRES_MUJOCO = re.compile(r"^\s*//\s*requires\s*:.*\bmujoco\b", re.MULTILINE | re.IGNORECASE)
 # A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
@@ -159,6 +166,16 @@ def external_violations(path: Path, text: str) -> Iterator[str]:
             yield f"{path}: may not include {include.quoted}, which is for tasks of Gymnasium's"
 
 
+def optional_violations(path: Path, text: str) -> Iterator[str]:
+    """Only experiments choose what may be absent."""
+    if path.parts[0] not in ("lib", "firmware", "host"):
+        return
+    for include in includes(text):
+        for room in OPTIONAL_ROOMS:
+            if include.quoted and include.quoted.startswith(room) and room not in path.as_posix():
+                yield f"{path}: may not include {include.quoted}, which may be absent"
+
+
 def firmware_layer(name: str) -> str | None:
     """The layer of a file of firmware/, by its path there."""
     if name == "board_api.h":
@@ -255,6 +272,7 @@ def violations(tree: Path) -> list[str]:
                 found += library_violations(path, layer, text)
             found += mujoco_violations(path, text)
             found += external_violations(path, text)
+            found += optional_violations(path, text)
             room = firmware_layer("/".join(path.parts[1:])) if path.parts[0] == "firmware" else None
             if room in FIRMWARE_LAYERS:
                 found += firmware_violations(path, room, text)

@@ -216,6 +216,11 @@ def test_tree_follows_the_include_rules() -> None:
             '#include "rltools/rl/environments/mujoco/ant.h"',
             "may not include rltools/rl/environments/mujoco/ant.h, which is for experiments",
         ),
+        (
+            "rl/a.h",
+            '#include "rltools/rl/symmetry/symmetry.h"',
+            "may not include rltools/rl/symmetry/symmetry.h, which may be absent",
+        ),
     ],
 )
 def test_violation_in_the_library_is_noticed(

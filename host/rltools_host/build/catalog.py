@@ -1,8 +1,9 @@
 """The algorithms and environments that there are, found by kName in the headers.
 
-Headers are those of rl/algorithms, rl/environments, the project's environments/, and its
-experiments/ that define `struct <Experiment>Environment`. cmake/host.cmake looks for the same line.
-All else is stated by their compiled code.
+Headers are those of rl/algorithms and rl/environments, and of folders in these, those of the
+project's environments/, and those of its experiments/ that define `struct
+<Experiment>Environment`. cmake/host.cmake looks for the same line. All else is stated by their
+compiled code.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Algorithm:
     """An algorithm, as far as it is known before it is compiled."""
 
     name: str  # of the header, and on the command line
+    include: str  # the header, as C++ includes it
     struct: str
     has_rollouts: bool  # it is on-policy: no replay buffer
     actions: tuple[str, ...]  # what it learns of a task: NUMBERS, one CHOICE, several CHOICES
@@ -52,15 +54,18 @@ def algorithms() -> Mapping[str, Algorithm]:
     """Return all algorithms by their names."""
     found = {}
     bases = {"OnPolicy": ""}
-    for header in sorted((TREE.include / "rltools" / "rl" / "algorithms").glob("*.h")):
+    folder = TREE.include / "rltools" / "rl" / "algorithms"
+    for header in sorted([*folder.glob("*.h"), *folder.glob("*/*.h")]):
         content = header.read_text(encoding="utf-8")
         if stated := STRUCT.search(content):
             learnt = ACTIONS.search(content)
-            found[header.stem] = stated[1], tuple(learnt[1].split()) if learnt else (NUMBERS,)
+            actions = tuple(learnt[1].split()) if learnt else (NUMBERS,)
+            include = header.relative_to(TREE.include).as_posix()
+            found[header.stem] = include, stated[1], actions
             bases[stated[1]] = stated[2]
     return {
-        name: Algorithm(name, struct, is_on_policy(struct, bases), actions)
-        for name, (struct, actions) in found.items()
+        name: Algorithm(name, include, struct, is_on_policy(struct, bases), actions)
+        for name, (include, struct, actions) in found.items()
     }
 
 

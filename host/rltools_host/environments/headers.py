@@ -57,7 +57,7 @@ HEADER = """// {experiment}: written by the host tools for {environment}
 #pragma once
 
 #include "../contracts/{contract_file}"
-#include "rltools/rl/algorithms/{algorithm}.h"
+#include "{algorithm_include}"
 #include "rltools/rl/environments/external/task.h"
 
 namespace rlt {{
@@ -167,7 +167,7 @@ def experiment_text(task: Task, struct_name: str, contract_name: str, digest: by
         contract_struct=struct_of(contract_name),
         contract_file=generated_header(contract_name, CONTRACT).name,
         task=", ".join(f"0x{word:08x}u" for word in words),
-        algorithm=task.algorithm,
+        algorithm_include=algorithms()[task.algorithm].include,
         algorithm_type=algorithms()[task.algorithm].struct,
         solved_return=solved,
         hidden=", ".join(f"{width:d}" for width in task.hidden),

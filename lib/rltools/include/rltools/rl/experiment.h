@@ -125,8 +125,14 @@ struct HyperparametersOfRun<E, true> {
 template <class E>
 using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 
-// Whether an experiment learns networks that are symmetric in its environment's mirrors, which it
-// says by `kMirrored = true`. Such an experiment includes rl/symmetry.h.
+// ---- Symmetric networks -------------------------------------------------------------------------
+//
+// An experiment that states `kMirrored = true` learns networks that are symmetric in its
+// environment's mirrors, and includes rl/symmetry/symmetry.h, which learns so. The algorithms call
+// it through these functions alone, which do nothing for other experiments: gradients, moments and
+// the networks at the start are inside of what the algorithms compute, so they have to call it.
+
+// True if an experiment states `kMirrored = true`.
 template <class E>
 constexpr bool kIsMirrored = detail::States_kMirrored<E>::value;
 
@@ -146,15 +152,41 @@ constexpr bool kIsComplete<T, std::void_t<decltype(sizeof(T))>> = true;
 
 }  // namespace detail
 
-// The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
+// The number of mirrors that an experiment learns with.
 template <class E>
 constexpr int kMirrorsLearnt = detail::mirrors_learnt<E>();
 
-// What a mirrored experiment's networks and environment have to have: rl/symmetry.h.
 template <class E>
-struct SymmetryContract;
+struct Symmetry;  // rl/symmetry/symmetry.h
+template <class E>
+struct Training;  // rl/training.h
 
-// What an experiment that is kMirrored has to have; all others keep it.
+// Make the networks that a run begins with symmetric.
+template <class E, class Actor, class Critic>
+void make_symmetric(const Training<E>&, [[maybe_unused]] Actor& actor,
+                    [[maybe_unused]] Critic& critic) {
+  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::make_symmetric(actor, critic);
+}
+
+// Turn the gradient of a batch into that of a batch with all images of its rows: of an actor, of a
+// critic.
+template <class E, class Actor>
+void average_actor_over_mirrors(const Training<E>&, [[maybe_unused]] Actor& gradient) {
+  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::average_actor(gradient);
+}
+template <class E, class Critic>
+void average_critic_over_mirrors(const Training<E>&, [[maybe_unused]] Critic& gradient) {
+  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::average_critic(gradient);
+}
+
+// The same for the gradients of actor, critic and a policy's deviations, or for the moments of a
+// normalizer.
+template <class E, class... Averaged>
+void average_over_mirrors(const Training<E>&, [[maybe_unused]] Averaged&... averaged) {
+  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::average(averaged...);
+}
+
+// The contract of an experiment that is kMirrored; all others keep it.
 template <class E>
 struct MirrorContract {
   template <bool Asserts>
@@ -163,10 +195,11 @@ struct MirrorContract {
     if constexpr (kIsMirrored<E>) {
       RLT_REQUIRE(kMirrorsLearnt<E> > 0,
                   "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
-      RLT_REQUIRE(kMirrorsLearnt<E> == 0 || detail::kIsComplete<SymmetryContract<E>>,
-                  "the experiment is kMirrored, and does not include rltools/rl/symmetry.h");
-      if constexpr (kMirrorsLearnt<E> > 0 && detail::kIsComplete<SymmetryContract<E>>) {
-        kept = kept && SymmetryContract<E>::template check<Asserts>();
+      RLT_REQUIRE(
+          kMirrorsLearnt<E> == 0 || detail::kIsComplete<Symmetry<E>>,
+          "the experiment is kMirrored, and does not include rltools/rl/symmetry/symmetry.h");
+      if constexpr (kMirrorsLearnt<E> > 0 && detail::kIsComplete<Symmetry<E>>) {
+        kept = kept && Symmetry<E>::template check<Asserts>();
       }
     }
     return kept;

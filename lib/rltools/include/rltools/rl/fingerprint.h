@@ -189,23 +189,6 @@ void visit_network(const char* name, Visitor&& visit) {
   }
 }
 
-// What the mirrors make of each element.
-template <class Environment>
-std::uint32_t mirrors_hash() {
-  Fnv1a hash;
-  const auto add = [&](Mirrored image) {
-    hash.add(static_cast<std::uint32_t>(image.element));
-    hash.add(static_cast<std::uint32_t>(image.sign));
-  };
-  for (int mirror = 0; mirror < Environment::kMirrors; mirror++) {
-    for (int i = 0; i < kCriticObservationDim<Environment>; i++) {
-      add(Environment::mirrored_observation(mirror, i));
-    }
-    for (int i = 0; i < Environment::kActionDim; i++) add(Environment::mirrored_action(mirror, i));
-  }
-  return hash.hash;
-}
-
 }  // namespace detail
 
 // Call put(character) for each character of the name.
@@ -243,7 +226,7 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
     visit(ItemName{"privileged"}, static_cast<std::uint32_t>(Environment::kPrivilegedDim));
   }
   if constexpr (kMirrorsLearnt<E> > 0) {
-    visit(ItemName{"mirrors"}, detail::mirrors_hash<Environment>());
+    visit(ItemName{"mirrors"}, Symmetry<E>::hash());
   }
   if (kIsNormalized<E>) visit(ItemName{"normalized"}, std::uint32_t{1});
   if (kAveragedUpdates<E> != 0) {

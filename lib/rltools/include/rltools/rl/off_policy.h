@@ -162,7 +162,7 @@ void update_normalizer([[maybe_unused]] Training<E>& training) {
       for (int i = 0; i < kSeen; i++) present(index, i) = row[i];
     }
     take_in(training.learner.normalizer, present.data(), kEnvironmentCount<E>);
-    if constexpr (kIsMirrored<E>) average_over_mirrors(training, training.learner.normalizer);
+    average_over_mirrors(training, training.learner.normalizer);
   }
 }
 

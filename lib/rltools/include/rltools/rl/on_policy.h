@@ -32,8 +32,6 @@ struct OnPolicyContract {
     bool kept = true;
     RLT_REQUIRE((std::is_same_v<typename Environment::Scalar, typename E::Scalar>),
                 "the environment's Scalar differs from that of the experiment");
-    RLT_REQUIRE(!kIsMirrored<E> || !kIsDiscrete<Environment>,
-                "the experiment is kMirrored, and its actions are choices");
     RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Environment::kObservationDim>,
                 "the actor's input width differs from the environment's observation width");
     RLT_REQUIRE(Size<E::Actor::kOutputDim>::template kIs<kOutputDim<Environment>>,
@@ -48,8 +46,6 @@ struct OnPolicyContract {
                 "not 0");
     RLT_REQUIRE(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
-    RLT_REQUIRE(!(kHasWindows<E> && kIsMirrored<E>),
-                "the experiment is kMirrored, and one of its networks is recurrent");
     kept = kept && MirrorContract<E>::template check<Asserts>();
     return kept && WindowContract<E>::template check<Asserts>();
   }
@@ -238,7 +234,7 @@ void end_iteration(Training<E>& training) {
   auto& learner = training.learner;
   if (training.hyperparameters.norm_obs != 0) {
     take_in(learner.normalizer, training.replay.observation, kRolloutRows<E>);
-    if constexpr (kIsMirrored<E>) average_over_mirrors(training, learner.normalizer);
+    average_over_mirrors(training, learner.normalizer);
   }
   training.replay.size = 0;
   learner.minibatches = 0;

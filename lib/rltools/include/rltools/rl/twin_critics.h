@@ -48,10 +48,8 @@ void initialize_actor_and_critics(Device device, Training<E>& training) {
   initialize(learner.actor_optimizer);
   initialize_kaiming(device, learner.critic_1, seed, 1);
   initialize_kaiming(device, learner.critic_2, seed, 2);
-  if constexpr (kIsMirrored<E>) {
-    make_symmetric(training, learner.actor, learner.critic_1);
-    make_symmetric(training, learner.actor, learner.critic_2);
-  }
+  make_symmetric(training, learner.actor, learner.critic_1);
+  make_symmetric(training, learner.actor, learner.critic_2);
   if constexpr (kAveragedUpdates<E> > 0) learner.actor_average = learner.actor;
   learner.critic_1_target = learner.critic_1;
   learner.critic_2_target = learner.critic_2;
@@ -106,7 +104,7 @@ template <class Device, class E>
 void step_actor(Device device, Training<E>& training, [[maybe_unused]] std::uint32_t update) {
   auto& learner = training.learner;
   auto& gradient = training.scratch.actor_gradient;
-  if constexpr (kIsMirrored<E>) average_actor_over_mirrors(training, gradient);
+  average_actor_over_mirrors(training, gradient);
   adam_step(device, adam_parameters(training), learner.actor_optimizer, gradient, learner.actor);
   if constexpr (kAveragedUpdates<E> > 0) {
     using T = typename E::Scalar;
@@ -119,7 +117,7 @@ void step_actor(Device device, Training<E>& training, [[maybe_unused]] std::uint
 // Take one Adam step of a critic by its gradient.
 template <class Device, class E>
 void step_critic(Device device, const Training<E>& training, CriticWork<E> critic) {
-  if constexpr (kIsMirrored<E>) average_critic_over_mirrors(training, critic.gradient);
+  average_critic_over_mirrors(training, critic.gradient);
   adam_step(device, adam_parameters(training), critic.optimizer, critic.gradient, critic.network);
 }
 

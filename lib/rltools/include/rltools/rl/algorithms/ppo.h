@@ -16,7 +16,7 @@
 // back to the beginning of a window or of an episode (rl/windows.h).
 //
 // An experiment that is kMirrored learns networks that compute mirrored actions for mirrored
-// observations, and the same values (rl/symmetry.h).
+// observations, and the same values (rl/symmetry/symmetry.h).
 // Actions: numbers choice choices
 #pragma once
 
@@ -83,7 +83,7 @@ struct Ppo : OnPolicy {
     auto& learner = training.learner;
     const auto& hyper = training.hyperparameters;
     initialize_networks(device, training);
-    if constexpr (kIsMirrored<E>) make_symmetric(training, learner.actor, learner.critic);
+    make_symmetric(training, learner.actor, learner.critic);
     for (int i = 0; i < ppo::kDeviations<E>; i++) {
       learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.log_std_init);
     }
@@ -168,10 +168,8 @@ struct Ppo : OnPolicy {
     if (begins) metrics.explained_variance = explained_variance(training.replay);
     gather_minibatch(device, training);
     const auto sums = compute_gradients(device, training);
-    if constexpr (kIsMirrored<E>) {
-      average_over_mirrors(training, scratch.actor_gradient, scratch.critic_gradient,
-                           scratch.log_std_gradient);
-    }
+    average_over_mirrors(training, scratch.actor_gradient, scratch.critic_gradient,
+                         scratch.log_std_gradient);
     const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
                               scratch.critic_gradient, scratch.log_std_gradient);
     const T factor =

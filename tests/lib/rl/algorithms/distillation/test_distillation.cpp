@@ -12,7 +12,7 @@
 #include "any_threads.h"
 #include "point_environment.h"
 #include "resumed_run.h"
-#include "rltools/rl/algorithms/distillation.h"
+#include "rltools/rl/algorithms/distillation/distillation.h"
 #include "rltools/rl/environments/masked_pendulum.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"

@@ -1,4 +1,4 @@
-// A teacher, of whose actions another policy learns (algorithms/distillation.h): what its
+// A teacher, of whose actions another policy learns (algorithms/distillation/distillation.h): what its
 // environment and the student's have to have in common, and what it would do in the student's.
 //
 // Both environments have the same State, or the student's derives from the teacher's, and the same
@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include "rltools/rl/distillation_parameters.h"
+#include "rltools/rl/algorithms/distillation/parameters.h"
 #include "rltools/rl/on_policy.h"
 
 namespace rlt {

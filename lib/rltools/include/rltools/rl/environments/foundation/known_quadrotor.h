@@ -1,5 +1,5 @@
 // The quadrotor with any airframe (any_quadrotor.h) for a policy that knows it: a teacher, whose
-// actions another policy learns that does not (rl/algorithms/distillation.h).
+// actions another policy learns that does not (rl/algorithms/distillation/distillation.h).
 //
 // It sees what a policy sees, the rotors' speeds and commands, the gust and the airframe. Its
 // actions are lift and the turns about x, y and z, and so is what it sees of the rotors: of lift
@@ -9,7 +9,7 @@
 #pragma once
 
 #include "rltools/rl/environments/added_channels.h"
-#include "rltools/rl/environments/any_quadrotor.h"
+#include "rltools/rl/environments/foundation/any_quadrotor.h"
 
 namespace rlt {
 

@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "rltools/devices/generic.h"
-#include "rltools/rl/environments/racing_car.h"
+#include "rltools/rl/environments/racing_car/racing_car.h"
+#include "rltools/rl/fingerprint.h"
 
 using namespace rlt;
 
@@ -162,4 +163,8 @@ TEST_CASE("it begins at every gate, to both sides and in both directions, and on
   for (const int count : begun) CHECK((count > 10 && count < 90));
   for (const float aside : widest) CHECK((aside > 0.195f && aside < 0.2001f));
   CHECK((fastest > 2.98f && fastest < 3.0f));
+}
+
+TEST_CASE("what the racing car does is known") {
+  CHECK(detail::behavior_hash<RacingCar<float>>() == 117616981u);  // as in test_behavior.cpp
 }

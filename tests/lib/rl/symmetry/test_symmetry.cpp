@@ -12,7 +12,7 @@
 #include "quadrotor_td3.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/fingerprint.h"
-#include "rltools/rl/symmetry.h"
+#include "rltools/rl/symmetry/symmetry.h"
 #include "training_run.h"
 
 using namespace rlt;

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "quadrotor_episode.h"
-#include "rltools/rl/environments/known_quadrotor.h"
-#include "rltools/rl/symmetry.h"
+#include "rltools/rl/environments/foundation/known_quadrotor.h"
+#include "rltools/rl/fingerprint.h"
+#include "rltools/rl/symmetry/symmetry.h"
 
 using namespace rlt;
 
@@ -97,4 +98,10 @@ TEST_CASE("mirrored actions have mirrored effects") {
       CHECK(image_rotors[Any::mirrored_action(mirror, r).element] == doctest::Approx(rotors[r]));
     }
   }
+}
+
+TEST_CASE("what the quadrotors with any airframe do is known") {
+  CHECK(detail::behavior_hash<Any>() == 2963812576u);  // as in test_behavior.cpp
+  CHECK(detail::behavior_hash<AnyQuadrotor<float, 1, 1>>() == 3155544476u);
+  CHECK(detail::behavior_hash<Known>() == 3650957999u);
 }

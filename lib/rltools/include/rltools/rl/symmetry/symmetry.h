@@ -15,6 +15,7 @@
 
 #include "rltools/core/require.h"
 #include "rltools/nn/mlp.h"
+#include "rltools/rl/fingerprint.h"
 #include "rltools/rl/gaussian.h"
 #include "rltools/rl/normalizer.h"
 #include "rltools/rl/training.h"
@@ -61,29 +62,6 @@ constexpr bool units_mirror(int mirrors) {
   }
   return true;
 }
-
-}  // namespace detail
-
-// What the networks and the environment of an experiment that is kMirrored have to have.
-template <class E>
-struct SymmetryContract {
-  template <bool Asserts>
-  static constexpr bool check() {
-    constexpr bool kUnitsMirror = detail::units_mirror<typename E::Actor>(kMirrorsLearnt<E>) &&
-                                  detail::units_mirror<typename E::Critic>(kMirrorsLearnt<E>);
-    bool kept = true;
-    RLT_REQUIRE(kUnitsMirror,
-                "the experiment is kMirrored, and the width of a hidden layer is not a multiple of "
-                "2 to the power of the environment's kMirrors");
-    RLT_REQUIRE(detail::observations_mirror<typename E::Environment>() &&
-                    detail::actions_mirror<typename E::Environment>(),
-                "the environment's mirrors do not each undo themselves, or depend on their order, "
-                "or take what a policy sees to what it does not see");
-    return kept;
-  }
-};
-
-namespace detail {
 
 // Where the parameters of an actor, or of a critic, are in a mirror. A layer's bias counts as the
 // weights of one more input, which is its own image, and lies behind them in memory. Behind what
@@ -205,59 +183,72 @@ void average_images(Network& network) {
 
 }  // namespace detail
 
-// Make the networks that a run begins with symmetric: all images of a parameter get the value of
-// one.
+// Learning of an experiment that is kMirrored; the algorithms call it through rl/experiment.h.
 template <class E>
-void make_symmetric(const Training<E>&, typename E::Actor& actor, typename E::Critic& critic) {
-  constexpr int kCount = kMirrorsLearnt<E>;
-  if constexpr (kCount > 0) {
-    detail::copy_to_images<detail::ActorImages<E, typename E::Actor>, kCount>(actor);
-    detail::copy_to_images<detail::CriticImages<E, typename E::Critic>, kCount>(critic);
-  }
-}
+struct Symmetry {
+  using Environment = typename E::Environment;
+  using Actor = typename E::Actor;
+  using Critic = typename E::Critic;
+  using ActorImages = detail::ActorImages<E, Actor>;
+  using CriticImages = detail::CriticImages<E, Critic>;
+  static constexpr int kCount = kMirrorsLearnt<E>;
 
-// Turn the gradient of a batch into that of a batch with all images of its rows: of an actor, of a
-// critic, and of both with the deviations of a policy.
-template <class E>
-void average_actor_over_mirrors(const Training<E>&, typename E::Actor& gradient) {
-  constexpr int kCount = kMirrorsLearnt<E>;
-  if constexpr (kCount > 0) {
-    detail::average_images<detail::ActorImages<E, typename E::Actor>, kCount>(gradient);
+  // The contract of its networks and environment.
+  template <bool Asserts>
+  static constexpr bool check() {
+    constexpr bool kIsRecurrentNetwork = kIsRecurrent<Actor> || kIsRecurrent<Critic>;
+    bool kept = true;
+    RLT_REQUIRE(!kIsDiscrete<Environment>,
+                "the experiment is kMirrored, and its actions are choices");
+    RLT_REQUIRE(!kIsRecurrentNetwork,
+                "the experiment is kMirrored, and one of its networks is recurrent");
+    if constexpr (!kIsRecurrentNetwork) {
+      constexpr bool kUnitsMirror =
+          detail::units_mirror<Actor>(kCount) && detail::units_mirror<Critic>(kCount);
+      RLT_REQUIRE(kUnitsMirror,
+                  "the experiment is kMirrored, and the width of a hidden layer is not a multiple "
+                  "of 2 to the power of the environment's kMirrors");
+    }
+    RLT_REQUIRE(
+        detail::observations_mirror<Environment>() && detail::actions_mirror<Environment>(),
+        "the environment's mirrors do not each undo themselves, or depend on their order, or take "
+        "what a policy sees to what it does not see");
+    return kept;
   }
-}
-template <class E>
-void average_critic_over_mirrors(const Training<E>&, typename E::Critic& gradient) {
-  constexpr int kCount = kMirrorsLearnt<E>;
-  if constexpr (kCount > 0) {
-    detail::average_images<detail::CriticImages<E, typename E::Critic>, kCount>(gradient);
+
+  // Set all images of a parameter to the value of one.
+  static void make_symmetric(Actor& actor, Critic& critic) {
+    detail::copy_to_images<ActorImages, kCount>(actor);
+    detail::copy_to_images<CriticImages, kCount>(critic);
   }
-}
-template <class E, class T, int Action>
-void average_over_mirrors(const Training<E>& training, typename E::Actor& actor_gradient,
-                          typename E::Critic& critic_gradient,
-                          LogStd<T, Action>& log_std_gradient) {
-  constexpr int kCount = kMirrorsLearnt<E>;
-  if constexpr (kCount > 0) {
-    average_actor_over_mirrors(training, actor_gradient);
-    average_critic_over_mirrors(training, critic_gradient);
+
+  // Set each element of a gradient to the mean over its images.
+  static void average_actor(Actor& gradient) {
+    detail::average_images<ActorImages, kCount>(gradient);
+  }
+  static void average_critic(Critic& gradient) {
+    detail::average_images<CriticImages, kCount>(gradient);
+  }
+  template <class T, int Action>
+  static void average(Actor& actor_gradient, Critic& critic_gradient,
+                      LogStd<T, Action>& log_std_gradient) {
+    average_actor(actor_gradient);
+    average_critic(critic_gradient);
     for (int mirror = 0; mirror < kCount; mirror++) {
       for (int i = 0; i < Action; i++) {
-        const int image = E::Environment::mirrored_action(mirror, i).element;
+        const int image = Environment::mirrored_action(mirror, i).element;
         T* values = log_std_gradient.values;
         if (i < image) detail::average_pair(values[i], values[image], 1);
       }
     }
   }
-}
 
-// Turn the normalizer's moments into those of the observations taken in and of all their images.
-template <class E, class T, int D>
-void average_over_mirrors(const Training<E>&, Normalizer<T, D>& normalizer) {
-  constexpr int kCount = kMirrorsLearnt<E>;
-  if constexpr (kCount > 0) {
+  // Turn the normalizer's moments into those of its observations and of all their images.
+  template <class T, int D>
+  static void average(Normalizer<T, D>& normalizer) {
     for (int mirror = 0; mirror < kCount; mirror++) {
       for (int i = 0; i < D; i++) {
-        const Mirrored image = E::Environment::mirrored_observation(mirror, i);
+        const Mirrored image = Environment::mirrored_observation(mirror, i);
         if (i > image.element) continue;
         double* mean = normalizer.mean;
         double* squares = normalizer.sum_of_squares;
@@ -269,6 +260,24 @@ void average_over_mirrors(const Training<E>&, Normalizer<T, D>& normalizer) {
     }
     apply_moments(normalizer);
   }
-}
+
+  // Return a hash of the image of each element, for the fingerprint.
+  static std::uint32_t hash() {
+    detail::Fnv1a fnv;
+    const auto add = [&](Mirrored image) {
+      fnv.add(static_cast<std::uint32_t>(image.element));
+      fnv.add(static_cast<std::uint32_t>(image.sign));
+    };
+    for (int mirror = 0; mirror < Environment::kMirrors; mirror++) {
+      for (int i = 0; i < kCriticObservationDim<Environment>; i++) {
+        add(Environment::mirrored_observation(mirror, i));
+      }
+      for (int i = 0; i < Environment::kActionDim; i++) {
+        add(Environment::mirrored_action(mirror, i));
+      }
+    }
+    return fnv.hash;
+  }
+};
 
 }  // namespace rlt

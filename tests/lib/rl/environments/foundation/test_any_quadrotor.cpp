@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "quadrotor_episode.h"
-#include "rltools/rl/environments/any_quadrotor.h"
+#include "rltools/rl/environments/foundation/any_quadrotor.h"
 
 using namespace rlt;
 
