@@ -1,6 +1,6 @@
-// What a board provides to the firmware applications: a dozen functions and constants, no vendor
-// header. Each board implements them in firmware/<board>/; applications include this file and
-// nothing of the board.
+// The interface of a board for the firmware applications: a dozen functions and constants, no
+// vendor header. Each board implements them in firmware/<board>/; applications include this file
+// and nothing of the board.
 #pragma once
 
 #include <cstddef>
@@ -47,15 +47,15 @@ bool should_exit();
 
 namespace rlt {
 
-// What a board may call: sends the host at most 50 characters on a fault of the processor, before
-// the board stops.
+// Send the host at most 50 characters on a fault of the processor; a board may call it before it
+// stops.
 void report_fault(const char* text);
 
 }  // namespace rlt
 
 // Placement of the three parts of a training state. The fast part is tightly coupled memory, the
-// bulk part any RAM; a board's linker script or core gives the sections their place. On the host
-// both are ordinary memory.
+// bulk part any RAM; a board's linker script or core gives the sections their addresses. On the
+// host both are ordinary memory.
 #if defined(RLT_SECTION_FAST)
 #define RLT_FAST __attribute__((section(RLT_SECTION_FAST)))
 #else

@@ -1,4 +1,4 @@
-// What the programs of this folder measure time with, and print.
+// Measuring of time and printing for the programs of this folder.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the core can do at most: independent fused multiply-adds of the widest vector, in registers
-// (the horizontal roof of Williams, Waterman and Patterson 2009).
+// The peak of the core: independent fused multiply-adds of the widest vector, in registers (the
+// horizontal roof of Williams, Waterman and Patterson 2009).
 #pragma once
 
 #include "measuring.h"

@@ -164,13 +164,15 @@ constexpr double forward_multiply_adds() {
   return count;
 }
 
-// Of the weights' gradient; sums of the bias gradient are additions and not counted.
+// Return the multiply-adds of the weights' gradient; sums of the bias gradient are additions and
+// not counted.
 template <class Network>
 constexpr double weight_gradient_multiply_adds() {
   return forward_multiply_adds<Network>();
 }
 
-// Of the gradient handed back through all layers but the first, and to so many of the inputs.
+// Return the multiply-adds of the gradient handed back through all layers but the first, and to so
+// many of the inputs.
 template <class Network>
 constexpr double input_gradient_multiply_adds(int inputs = 0) {
   const double others = static_cast<double>(Network::input_dim(0)) - inputs;
@@ -257,7 +259,7 @@ Digest state_digest(Training<Experiment>& training) {
   return digest;
 }
 
-// Of a run from its first step to its last.
+// Return the time of a run from its first step to its last.
 template <class Step>
 Seconds timed_run(Training<Experiment>& training, Step&& step) {
   initialize(RLT_DEVICE{}, training);
@@ -266,8 +268,8 @@ Seconds timed_run(Training<Experiment>& training, Step&& step) {
   });
 }
 
-// What each step spent in each phase. A phase's total is its median times its executions, so that
-// a step during which another process had the core counts like any other.
+// The time that each step spent in each phase. A phase's total is its median times its executions,
+// so that a step during which another process had the core counts like any other.
 class StepLog {
  public:
   explicit StepLog(std::size_t steps) {

@@ -24,7 +24,7 @@ template <class E>
 using Trained = std::conditional_t<(rlt::WorkersOf<rlt::RLT_DEVICE>::kMaxParts > 1),
                                    rlt::WithSecondCriticScratch<Whole<E>>, Whole<E>>;
 
-// Of the device's vectors, in numbers of 32 bits.
+// Lanes of the device's vectors, in numbers of 32 bits.
 constexpr int kLanes = std::is_base_of_v<rlt::HostSimd, rlt::RLT_DEVICE> ? rlt::kernels::kLanes : 1;
 
 template <class E>

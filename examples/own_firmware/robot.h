@@ -1,4 +1,4 @@
-// What the example needs of a robot's firmware.
+// The part of a robot's firmware that the example needs.
 #pragma once
 
 #include <stdint.h>

@@ -6,8 +6,8 @@
 #include "esp32/link.h"
 #include "processors/xtensa/floating_point.h"
 
-// Of the task that calls setup(): the core asks for it. The frames of the deepest calls add up to
-// 6 KB.
+// Return the stack of the task that calls setup(): the core asks for it. The frames of the deepest
+// calls add up to 6 KB.
 std::size_t getArduinoLoopTaskStackSize() { return 16384; }
 
 namespace rlt::board {

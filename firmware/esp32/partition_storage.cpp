@@ -1,4 +1,4 @@
-// Where these boards keep policies: the partition "policies" of the flash
+// The storage of policies on these boards: the partition "policies" of the flash
 // (boards/esp32_partitions.csv).
 #include "esp32/flash.h"
 #include "processors/sector_flash.h"

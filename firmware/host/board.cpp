@@ -13,7 +13,8 @@ namespace rlt::board {
 
 namespace {
 
-// How often a busy program asks the system for input, and how long an idle one waits for it.
+// Interval at which a busy program asks the system for input, and the time for which an idle one
+// waits for it.
 constexpr std::uint64_t kPollInterval_us = 1000;
 constexpr int kIdle_ms = 100;
 // A host that has read nothing for so long is taken for absent: what would be written is dropped

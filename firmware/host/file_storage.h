@@ -1,6 +1,6 @@
-// Where a board that is a process keeps its policies (rltools/policy/storage.h): the file that the
-// environment variable RLT_POLICY_STORAGE names; without it memory, which the process's end clears.
-// One process at a time has the file.
+// The storage of policies of a board that is a process (rltools/policy/storage.h): the file that
+// the environment variable RLT_POLICY_STORAGE names; without it memory, which the process's end
+// clears. One process at a time has the file.
 #pragma once
 
 #include <cerrno>
@@ -41,7 +41,7 @@ class FileStorage {
     std::memset(erased, 0xff, sizeof(erased));
     return program(offset, erased, sizeof(erased));
   }
-  // Where it fails, data() has what the file has, and the next process will read.
+  // Program bytes. If that fails, data() has what the file has, and the next process will read.
   bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     if (file_ >= 0 && !write(offset, source, count)) {
       read(offset, count);

@@ -15,8 +15,8 @@ constexpr std::uint64_t extend_count(std::uint32_t low, std::uint64_t coarse) {
   return count < 0 ? low : static_cast<std::uint64_t>(count);
 }
 
-// Where there is no second counter: adds up what the first has counted since the last call, which
-// must be less than 2^32 ago. Called from one thread only.
+// A 64-bit counter where there is no second one: it adds up what the first has counted since the
+// last call, which must be less than 2^32 ago. Called from one thread only.
 class CountExtender {
  public:
   std::uint64_t extend(std::uint32_t low) {

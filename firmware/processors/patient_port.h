@@ -13,7 +13,8 @@ class PatientPort {
  public:
   explicit constexpr PatientPort(Ticks patience) : patience_(patience) {}
 
-  // Whether there is no room, the clock, which may wrap, and what takes a byte.
+  // Write bytes. The functions return whether there is no room and the time, which may wrap, and
+  // take a byte.
   template <class IsFull, class Now, class Put>
   void write(const std::uint8_t* source, std::size_t count, IsFull is_full, Now now, Put put) {
     const Ticks start = now();

@@ -1,5 +1,5 @@
-// How much of a stack was ever used: start-up fills it with a word; what still holds that word was
-// never used.
+// The stack that was ever used: start-up fills the stack with a word; memory that still holds that
+// word was never used.
 #pragma once
 
 #include "board_api.h"

@@ -1,4 +1,4 @@
-// Where a board that QEMU's machine virt is keeps its policies (rltools/policy/storage.h): the
+// The storage of policies of a board that is QEMU's machine virt (rltools/policy/storage.h): the
 // first megabyte of the machine's second flash, which no code is in. QEMU keeps it in a file where
 // it is given one, and else in memory.
 #pragma once

@@ -1,9 +1,9 @@
-// Where a Teensy 4.1 keeps policies: the last 128 KB of its program flash, below the sectors that
-// the core uses as EEPROM. Interrupts are off while it is erased or programmed.
+// The storage of policies of a Teensy 4.1: the last 128 KB of its program flash, below the sectors
+// that the core uses as EEPROM. Interrupts are off while it is erased or programmed.
 #include "processors/sector_flash.h"
 
-// Of the core, for its EEPROM and for file systems in program flash; no header declares them. They
-// wait until the flash has done it, and drop the addresses from the processor's cache.
+// Functions of the core for its EEPROM and for file systems in program flash; no header declares
+// them. They wait until the flash has done it, and drop the addresses from the processor's cache.
 extern "C" {
 void eepromemu_flash_write(void* address, const void* data, std::uint32_t count);
 void eepromemu_flash_erase_sector(void* address);

@@ -1,5 +1,5 @@
-// What the compiler calls of a C library, which a module has none of. (Copying and filling memory
-// are instructions.)
+// Functions of a C library that the compiler calls, and a module has none of. (Copying and filling
+// memory are instructions.)
 #include <cstddef>
 
 extern "C" int memcmp(const void* a, const void* b, std::size_t size) {

@@ -111,7 +111,7 @@ RLT_EXPORT(updates_done) std::uint32_t updates_done() { return learner.progress.
 RLT_EXPORT(episodes_done) std::uint32_t episodes_done() {
   return episodes_ended(learner.environments);
 }
-// Of a training episode; NaN before the first has ended.
+// Return the return of the last training episode; NaN before the first has ended.
 RLT_EXPORT(last_return) float last_return() { return learner.progress.last_return; }
 
 // A metric's mean since the last call of clear_metrics(); NaN where no step computed it.
@@ -195,12 +195,12 @@ RLT_EXPORT(sha256_of_transfer) const std::uint8_t* sha256_of_transfer(std::uint3
 
 namespace {
 
-// Where a policy image lies: that of the training state, or one from elsewhere.
+// Memory of a policy image: that of the training state, or one from elsewhere.
 constexpr std::uint32_t kOwnImageBytes = rlt::kPolicyImageBytes<Experiment>;
 constexpr std::uint32_t kImageBytes = kOwnImageBytes < (1u << 20) ? 1u << 20 : kOwnImageBytes;
 alignas(16) std::uint8_t image[kImageBytes];
 
-// What episodes are played with: a copy, so that `image` may change meanwhile.
+// The image with which episodes are played: a copy, so that `image` may change meanwhile.
 alignas(16) std::uint8_t played_image[kImageBytes];
 rlt::PolicyView played;
 bool has_policy = false;
@@ -329,7 +329,7 @@ RLT_EXPORT(begin_episode) void begin_episode(std::uint32_t seed, std::uint32_t n
 }
 
 namespace {
-enum class Played : int { goes_on, ended, no_policy, not_finite };
+enum class Played : int { running, ended, no_policy, not_finite };
 }
 
 // One step by the policy. `push` replaces its first action, from -1 to 1 between the bounds of that
@@ -359,9 +359,9 @@ RLT_EXPORT(step_episode) Played step_episode(float push) {
   const bool ended = result.terminated || result.truncated || result.lost ||
                      episode.step >= Experiment::kEpisodeSteps;
   observe_episode();
-  return ended ? Played::ended : Played::goes_on;
+  return ended ? Played::ended : Played::running;
 }
-// How long a step is, s.
+// Return the length of a step, s.
 RLT_EXPORT(step_s) float step_s() {
   return static_cast<float>(Environment::kStepInterval_us * 1e-6 * Environment::kTicksPerStep);
 }

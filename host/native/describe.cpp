@@ -45,7 +45,7 @@ void describe_network(Json& json, const char* name) {
   });
 }
 
-// What the fingerprint is the hash of.
+// Write the items of which the fingerprint is the hash.
 void describe_learning(Json& json, rlt::Training<Experiment>& training) {
   json.object("learning", [&] {
     rlt::for_each_learning_item(training, [&](const rlt::ItemName& item, auto value) {
@@ -54,7 +54,7 @@ void describe_learning(Json& json, rlt::Training<Experiment>& training) {
   });
 }
 
-// What the algorithm says of itself: networks, sizes, metrics.
+// Write the algorithm's networks, sizes and metrics.
 void describe_algorithm(Json& json, rlt::Training<Experiment>& training) {
   json.object("networks", [&] {
     rlt::for_each_network(training, [&](const char* name, const auto& network) {

@@ -1,4 +1,4 @@
-// What a program or a shared library of this folder states of itself, as JSON: the channels,
+// The description of a program or a shared library of this folder, as JSON: the channels,
 // parameters and names of what it was compiled for, the records that it shares with its caller, and
 // its functions. host/rltools_host/build/ reads it: description.py, native.py.
 #pragma once
@@ -33,7 +33,7 @@ class Json {
     key(name);
     write(value);
   }
-  // What write_content() writes, in brackets.
+  // Write an object, with the content that write_content() writes.
   template <class Content>
   void object(const char* name, Content&& write_content) {
     key(name);
@@ -56,7 +56,7 @@ class Json {
  private:
   void open(char bracket) { begin() += bracket, has_more_ = false; }
   void close(char bracket) { text_ += bracket, has_more_ = true; }
-  // Where a value begins, with a comma between it and the one before.
+  // Begin a value, with a comma between it and the one before.
   std::string& begin() {
     if (has_more_) text_ += ", ";
     has_more_ = true;
@@ -165,7 +165,7 @@ constexpr const char* type_name() {
   }
 }
 
-// Where the fields of a record lie (core/fields.h): a type is a number's name or a record.
+// Write the positions of a record's fields (core/fields.h): a type is a number's name or a record.
 template <class Record>
 void describe_layout(Json& json) {
   const Record record{};

@@ -1,4 +1,4 @@
-// What an environment states of itself (describe.h), to an experiment's description and to its
+// The description of an environment (describe.h), for an experiment's description and for its
 // library.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What an experiment's library states of it, for `rlt check`: hyperparameters, networks, and what
-// it would occupy with hidden layers of other widths. These are types alone, of which nothing is
-// compiled but their sizes.
+// The description of an experiment by its library, for `rlt check`: hyperparameters, networks, and
+// the memory that it would occupy with hidden layers of other widths. These are types alone, of
+// which nothing is compiled but their sizes.
 #pragma once
 
 #include <cstddef>

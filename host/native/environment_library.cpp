@@ -40,8 +40,8 @@ constexpr int kRow = rlt::kCriticObservationDim<Environment>;  // the policy's c
 constexpr int kActionDim = Environment::kActionDim;
 static_assert(rlt::kIsKept<rlt::EnvironmentContract<Environment>>);
 
-// What is done where an episode has ended: nothing until the next reset; a new one is begun in the
-// same step, or in the next one in place of stepping.
+// Resets after the end of an episode: none until the caller's; in the same step; or in the next one
+// in place of stepping.
 enum Autoreset : std::uint32_t { kDisabled, kSameStep, kNextStep };
 
 // `count` environments and what came of their last step. A seed's first step has number 0; settings
@@ -121,7 +121,7 @@ T* observation_of(const Batch& batch, int index) {
   return batch.observation + static_cast<std::ptrdiff_t>(index) * kRow;
 }
 
-// Where step_all() puts what it finds.
+// The store to which step_all() writes its results.
 struct Store {
   const Batch& batch;
 
@@ -135,14 +135,14 @@ struct Store {
   T* begun(int index) const { return observation_of(batch, index); }
 };
 
-std::atomic<std::uint32_t> present_threads{0};  // of the pool, which all batches share
+std::atomic<std::uint32_t> current_threads{0};  // of the pool, which all batches share
 
 // function(device), with the threads that the batch asks for.
 template <class Function>
 void with_device(const Batch& batch, Function&& function) {
   if (batch.threads < 2) return function(rlt::Generic{});
   const rlt::HostThreads device{};
-  if (present_threads.exchange(batch.threads) != batch.threads) {
+  if (current_threads.exchange(batch.threads) != batch.threads) {
     set_threads(device, static_cast<int>(batch.threads));
   }
   function(device);

@@ -23,9 +23,9 @@ struct Flight {
   State state;
 };
 
-// What flights are counted by, and how its rotors turn: of the greatest thrust to the weight; of a
-// rotor's torque to the inertia about x and y, rad/s^2; the thrust of a rotor, N, at the part w of
-// its greatest speed: t0 + t1 w + t2 w^2.
+// Numbers of an airframe by which flights are counted: the ratio of the greatest thrust to the
+// weight; that of a rotor's torque to the inertia about x and y, rad/s^2; the thrust of a rotor, N,
+// at the part w of its greatest speed: t0 + t1 w + t2 w^2.
 using Three = float[3];
 #define RLT_FLIGHT_AIRFRAME(X) \
   X(float, mass_kg)            \
@@ -35,9 +35,9 @@ using Three = float[3];
   X(Three, thrust)
 RLT_DEFINE_FIELDS(FlownAirframe, RLT_FLIGHT_AIRFRAME)
 
-// What is true of a moment, without noise. World: z up; the attitude turns body into world. Table:
-// of quadrotor/airframe.h, from 1; 0: the settings' own values. Latency is in ticks, a rotor's
-// speed a part of the greatest one.
+// The state at a moment, without noise. World: z up; the attitude turns body into world. Table: of
+// quadrotor/airframe.h, from 1; 0: the settings' own values. Latency is in ticks, a rotor's speed a
+// part of the greatest one.
 using Four = float[4];
 #define RLT_FLIGHT_READING(X)      \
   X(std::uint32_t, tick)           \
@@ -69,9 +69,9 @@ inline void begin(const Environment& environment, std::uint32_t seed, std::uint3
         RandomStream{seed, Purpose::evaluation_reset, episode});
 }
 
-// The body is where `observation` (kObservationDim) says, without noise, seen from the target; its
-// rotors go on as they do.
-inline void place(State& state, const float* observation) {
+// Set the body to the state that `observation` (kObservationDim) describes, without noise, seen
+// from the target; its rotors continue as they do.
+inline void set_state(State& state, const float* observation) {
   for (int i = 0; i < 3; i++) {
     state.position_m[i] = state.target_position_m[i] + observation[i];
     state.velocity_m_s[i] = state.target_velocity_m_s[i] + observation[3 + i];
@@ -144,7 +144,7 @@ inline float distance_m(const State& state) {
   return quadrotor::length(p[0] - t[0], p[1] - t[1], p[2] - t[2]);
 }
 
-// Of a state that breaks a limit: the one that it exceeds the most, as a part of it.
+// Return the limit that a state exceeds the most, as a part of it; the state breaks one.
 inline Cause broken_limit(const Settings& settings, const State& state) {
   const float* p = state.position_m;
   const float* t = state.target_position_m;

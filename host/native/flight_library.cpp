@@ -22,8 +22,8 @@ void rlt_flight_begin(Flight* flight, const std::uint32_t* settings, std::uint32
   begin(flight->environment, seed, episode, flight->parameters, flight->state);
 }
 
-void rlt_flight_place(Flight* flight, const float* observation) {
-  place(flight->state, observation);
+void rlt_flight_set_state(Flight* flight, const float* observation) {
+  set_state(flight->state, observation);
 }
 
 // observation (kObservationDim) of this moment, the same whenever it is asked for
@@ -55,7 +55,7 @@ void rlt_flight_airframe(const Flight* flight, FlownAirframe* airframe) {
   read(flight->parameters, *airframe);
 }
 
-// Whether the policy can act here: the reason for which not, 0 where it can, and `where` in it.
+// Return the reason for which the policy cannot act here, and `where` in it; 0 where it can.
 int rlt_flight_check_policy(const std::uint8_t* image, std::size_t count, std::uint32_t* where) {
   const auto contract = rlt::policy_contract<Environment>();
   const auto runner = std::make_unique<Pilot<rlt::HostSimd>::Runner>(contract);
@@ -108,7 +108,7 @@ const char* rlt_describe() {
     });
     json.object("functions", [&] {
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_begin);
-      RLT_DESCRIBE_FUNCTION(json, rlt_flight_place);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_set_state);
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_observe);
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_step);
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_read);

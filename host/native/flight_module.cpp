@@ -146,13 +146,13 @@ RLT_EXPORT(push) void push(float x_m_s, float y_m_s, float z_m_s) {
   flight.state.velocity_m_s[2] += z_m_s;
 }
 
-// What is true of this moment: Reading of flight.h; and the thrusts commanded last.
+// Return the state at this moment: Reading of flight.h, and the thrusts commanded last.
 RLT_EXPORT(read_flight) const Reading* read_flight() {
   read(flight.parameters, flight.state, flight.tick, reading);
   return &reading;
 }
 RLT_EXPORT(commanded_thrusts) const float* commanded_thrusts() { return thrusts; }
-// How long a tick is, s.
+// Return the length of a tick, s.
 RLT_EXPORT(tick_s) float tick_s() {
   return static_cast<float>(Environment::kStepInterval_us * 1e-6);
 }

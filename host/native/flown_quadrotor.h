@@ -47,8 +47,8 @@ inline void sample_parameters(Generic device, const FlownQuadrotor& environment,
   }
 }
 
-// What becomes of an episode's airframe in flight. Its inertia stays, as the payload was in its
-// center; gusts stay accelerations.
+// Change an episode's airframe in flight. Its inertia stays, as the payload was in its center;
+// gusts stay accelerations.
 inline void change_airframe(const Changes& changes, RandomStream random,
                             FlownQuadrotor::Parameters& parameters) {
   const float left = 1.0f - changes.payload, more = 1.0f / left;

@@ -1,4 +1,4 @@
-// Shared library for Python (ctypes): a quadrotor's policy at its place, as a board with the
+// Shared library for Python (ctypes): a quadrotor's policy, as a board with the
 // program infer has it, so that a flight over a board has one on this machine beside it, bit for
 // bit. The caller gives the memory, on a boundary of 64 bytes.
 #include <new>

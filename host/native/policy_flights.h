@@ -28,9 +28,9 @@ using Action = float[kActionDim];
   X(std::uint32_t, status)
 RLT_DEFINE_FIELDS(Sample, RLT_FLIGHT_SAMPLE)
 
-// What a flight ended with: the ExecutorStatus of the last tick; ticks flown; the tick from which
-// on it was within the radius, to the end; the distance within which it was in `needed_ticks` of
-// those judged, NaN where it was not judged; the sum of the environment's rewards.
+// The outcome of a flight: the ExecutorStatus of the last tick; ticks flown; the tick from which on
+// it was within the radius, to the end; the distance within which it was in `needed_ticks` of those
+// judged, NaN where it was not judged; the sum of the environment's rewards.
 #define RLT_FLIGHT_OUTCOME(X)     \
   X(std::uint32_t, cause)         \
   X(std::uint32_t, status)        \
@@ -42,10 +42,10 @@ RLT_DEFINE_FIELDS(Sample, RLT_FLIGHT_SAMPLE)
   X(float, episode_return)
 RLT_DEFINE_FIELDS(Outcome, RLT_FLIGHT_OUTCOME)
 
-// How far a flight strayed: the largest tilt from level, and how far below the lower one of its
+// The excursion of a flight: the largest tilt from level, and how far below the lower one of its
 // start and its first target it came.
 #define RLT_FLIGHT_EXCURSION(X) \
-  X(float, max_tilt_rad)       \
+  X(float, max_tilt_rad)        \
   X(float, height_lost_m)
 RLT_DEFINE_FIELDS(Excursion, RLT_FLIGHT_EXCURSION)
 
@@ -77,7 +77,7 @@ using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std
   X(std::uint32_t, judged_ticks)    \
   X(std::uint32_t, needed_ticks)    \
   X(float, radius_m)                \
-  X(float, max_tilt_rad)           \
+  X(float, max_tilt_rad)            \
   X(const float*, starts)           \
   X(Excursion*, excursions)         \
   X(std::uint32_t, threads)         \
@@ -93,7 +93,7 @@ RLT_DEFINE_FIELDS(Order, RLT_FLIGHT_ORDER)
 // straight-line code (rl/vector_environment.h). Which flight is in which lane changes no bit.
 constexpr int kLanes = 32;
 
-// A policy at its place, as firmware has it: built in, with nothing in the slots.
+// A policy as firmware has it: built in, with nothing in the slots.
 template <class Device>
 class Pilot {
  public:
@@ -188,7 +188,7 @@ bool begin_next(Order& order, const Environment& environment, Lanes<Device>& lan
   begin(environment, order.seed, lanes.episode[lane], lanes.parameters[lane], lanes.state[lane]);
   State& state = lanes.state[lane];
   if (order.starts != nullptr) {
-    place(state, order.starts + static_cast<std::size_t>(index) * kObservationDim);
+    set_state(state, order.starts + static_cast<std::size_t>(index) * kObservationDim);
   }
   lanes.reference_m[lane] = std::min(state.position_m[2], state.target_position_m[2]);
   lanes.lowest_m[lane] = lanes.reference_m[lane];
@@ -267,7 +267,7 @@ void take_action(Lanes<Device>& lanes, int lane, ExecutorStatus status) {
   sample.status = static_cast<std::uint32_t>(status);
 }
 
-// How far the flight has strayed; true where it tilts further than it may.
+// Note the excursion of the flight; return true where it tilts further than it may.
 template <class Device>
 bool follow_excursion(const Order& order, Lanes<Device>& lanes, int lane) {
   const State& state = lanes.state[lane];
@@ -279,7 +279,7 @@ bool follow_excursion(const Order& order, Lanes<Device>& lanes, int lane) {
   return tilt_rad > order.max_tilt_rad;
 }
 
-// What the state reached means for the flight; true where that is over.
+// Judge the state reached; return true where the flight is over.
 template <class Device>
 bool judge_lane(const Order& order, const Settings& settings, Lanes<Device>& lanes, int lane) {
   Outcome& outcome = *lanes.outcome[lane];

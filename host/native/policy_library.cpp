@@ -79,7 +79,7 @@ int rlt_policy_check_examples(const rlt::PolicyView* policy, float* scratch,
 }
 
 // Elements of action (action_dim) that are NaN become those of the safe action of the image's
-// contract, and normalized (action_dim) all of it as a place keeps it for a policy that sees its
+// contract, and normalized (action_dim) all of it as a board keeps it for a policy that sees its
 // own last actions. Returns whether a contract states a safe action.
 int rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* normalized) {
   const std::size_t action_dim = policy->header->action_dim;
@@ -94,7 +94,7 @@ int rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* 
 }
 
 // outputs (count, output_dim) and actions (count, action_dim) for observations (count,
-// observation_dim), each of a place of its own. Where an element of the observation or of the
+// observation_dim), each of a board of its own. Where an element of the observation or of the
 // output is not finite, the action is safe_action (action_dim). states (count, state_dim): the
 // hidden ones, which move on; null: all are zero before.
 void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observations,
@@ -135,7 +135,7 @@ std::uint32_t rlt_policy_trace(const rlt::PolicyView* policy, const float* obser
   return rlt::policy_trace(rlt::Generic{}, *policy, observation, state, output, scratch);
 }
 
-// A sum of an observation's element, a tick later, as a place keeps it.
+// A sum of an observation's element, a tick later, as a board keeps it.
 float rlt_policy_next_sum(float sum, float value, std::uint32_t step_interval_us, float minimum,
                           float maximum) {
   return rlt::next_sum(sum, value, rlt::sum_step_s<float>(step_interval_us), minimum, maximum);

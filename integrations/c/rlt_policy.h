@@ -107,8 +107,8 @@ static inline float rlt_from_bits(uint32_t bits) {
   return x;
 }
 
-// Of a finite number: mantissa 2^(exponent - 127 - 30), bit 30 of the mantissa set unless it is
-// zero. Of a sum: bit 0 is also set where the exact one has digits below it.
+// A finite number: mantissa 2^(exponent - 127 - 30), bit 30 of the mantissa set unless it is zero.
+// Of a sum: bit 0 is also set where the exact one has digits below it.
 typedef struct {
   uint32_t mantissa;
   int32_t exponent;
@@ -272,7 +272,8 @@ static inline bool rlt_is_finite(float x) {
   return (rlt_to_bits(x) & ~RLT_SIGN_BIT) < RLT_INFINITY_BITS;
 }
 
-// Of a sum or product whose zero has no sign; x + 0.0f might be contracted with what x is made of.
+// Return a sum or product with a zero that has no sign; x + 0.0f might be contracted with what x is
+// made of.
 static inline float rlt_without_negative_zero(float x) { return x == 0.0f ? 0.0f : x; }
 
 #define RLT_ROUND_TO_INTEGER 12582912.0f
@@ -393,9 +394,9 @@ static inline float rlt_softplus(float x) {
   return rlt_greater(x, 0.0f) + rlt_log1p(rlt_exp(-RLT_FABSF(x)));
 }
 
-// What a program may leave out: a bit for each activation, in the order of RLT_ACTIVATION_LIST of
-// nn/activation.h, and for each kind of recurrent layer. An image that has another one is
-// malformed.
+// Parts that a program may leave out: a bit for each activation, in the order of
+// RLT_ACTIVATION_LIST of nn/activation.h, and for each kind of recurrent layer. An image that has
+// another one is malformed.
 enum {
   RLT_WITH_IDENTITY = 0x01,
   RLT_WITH_RELU = 0x02,
@@ -448,7 +449,7 @@ enum { RLT_RESET_AT_START = 1, RLT_RESET_AT_FAULT = 2, RLT_RESET_AT_STALE = 4 };
 enum { RLT_RESET_AT_PAUSE = 8, RLT_RESET_AT_ALL = 15 };
 enum { RLT_DENSE, RLT_GRU, RLT_LSTM };
 
-// Where the parts of an image are, and their sizes.
+// The parts of an image, and their sizes.
 typedef struct {
   const uint32_t* layers;
   const uint32_t* observations;
@@ -522,7 +523,7 @@ static RLT_NOINLINE bool rlt_is_text(const uint32_t* text, uint32_t words, bool 
   return length > 0 && length < 4u * words;
 }
 
-// Whether `text` goes on from *index with `part` (words), behind which *index is then.
+// Return whether `text` continues at *index with `part` (words); move *index behind it.
 static inline bool rlt_has_part(const uint32_t* text, uint32_t words, uint32_t* index,
                                 const uint32_t* part, uint32_t part_words) {
   for (uint32_t i = 0; i < 4u * part_words && rlt_letter(part, i) != '\0'; i++, ++*index) {
@@ -551,7 +552,8 @@ static inline float rlt_maximum_of(const uint32_t* channel) {
   return rlt_number(channel, RLT_CHANNEL_RANGE + 1u);
 }
 
-// Whether an action's unit is "choice"; of how many, 0 where its range is none of a choice's.
+// Return whether an action's unit is "choice"; also the number of choices, 0 where its range is
+// none of a choice's.
 static inline bool rlt_is_choice(const uint32_t* action) {
   const uint32_t* unit = action + RLT_CHANNEL_UNIT;
   return unit[0] == 0x696f6863u && (unit[1] & 0x00ffffffu) == 0x00006563u;
@@ -634,10 +636,9 @@ static RLT_NOINLINE rlt_reason_t rlt_locate(const uint32_t* image, uint32_t with
     policy->reset_at = image[RLT_HEADER_WORDS + 2u] >> 16;
     if (!rlt_is_interval(policy->trained_interval_us) ||
         policy->trained_interval_us % policy->step_interval_us != 0 ||
-        policy->max_pause_us < policy->step_interval_us ||
-        !rlt_is_interval(policy->max_pause_us) || policy->state_dim == 0 ||
-        (policy->reset_at & RLT_RESET_AT_START) == 0 || policy->reset_at > RLT_RESET_AT_ALL ||
-        image[RLT_HEADER_WORDS + 3u] != 0) {
+        policy->max_pause_us < policy->step_interval_us || !rlt_is_interval(policy->max_pause_us) ||
+        policy->state_dim == 0 || (policy->reset_at & RLT_RESET_AT_START) == 0 ||
+        policy->reset_at > RLT_RESET_AT_ALL || image[RLT_HEADER_WORDS + 3u] != 0) {
       return RLT_REASON_MALFORMED;
     }
   }
@@ -708,7 +709,7 @@ static inline rlt_reason_t rlt_check_tables(const rlt_policy_t* policy) {
     }
     if (!(low < high)) return RLT_REASON_MALFORMED;
   }
-  // Of outputs as many stand for no choice as there are actions that are none.
+  // Outputs that stand for no choice are as many as actions that are none.
   uint32_t names = choices;
   for (i = 0; choices > 0 && i < policy->action_dim; i++) {
     names -= rlt_is_choice(rlt_channel(policy->actions, i)) ? 0u : 1u;
@@ -774,7 +775,7 @@ static inline size_t rlt_scratch_floats(const rlt_policy_t* policy) {
 static inline size_t rlt_verify_floats(const rlt_policy_t* policy) {
   return rlt_scratch_floats(policy) + policy->output_dim + policy->action_dim;
 }
-// Where in it the hidden state lies that the last step has led to.
+// Return where in the scratch memory the hidden state lies that the last step has led to.
 static inline float* rlt_next_state(const rlt_policy_t* policy, float* scratch) {
   return scratch + rlt_scratch_floats(policy) - policy->state_dim;
 }
@@ -851,9 +852,10 @@ static inline const uint32_t* rlt_recurrent(const uint32_t* layer, const uint32_
   return hidden_parameters + (size_t)(width + 1u) * columns;
 }
 
-// Where in `scratch` (rlt_scratch_floats) the outputs of the network lie for `observation`, which
-// may be `scratch`; rlt_next_state() is the hidden state after it. `state`: the one before, null
-// where that is zero. Where `trace` is not null, it becomes the CRC-32 of every layer's output.
+// Run the network on `observation`, which may be `scratch`, and return where in `scratch`
+// (rlt_scratch_floats) its outputs lie; rlt_next_state() is the hidden state after it. `state`: the
+// one before, null where that is zero. Where `trace` is not null, it becomes the CRC-32 of every
+// layer's output.
 static RLT_NOINLINE const float* rlt_outputs(uint32_t with, const rlt_policy_t* policy,
                                              const float* observation, const float* state,
                                              float* scratch, uint32_t* trace) {
@@ -909,7 +911,7 @@ static inline float rlt_physical_action(float action, float low, float high) {
   return rlt_clamp(physical, low, high);
 }
 
-// Whether the observation `<action>:<choice>`, where there is one, is one half at least.
+// Return whether the observation `<action>:<choice>`, where there is one, is one half at least.
 static inline bool rlt_is_allowed(const rlt_policy_t* policy, const uint32_t* action,
                                   const uint32_t* choice, const float* observation) {
   for (uint32_t i = 0; i < policy->observation_dim; i++) {
@@ -971,7 +973,7 @@ static inline bool rlt_policy_evaluate(uint32_t with, const rlt_policy_t* policy
   return false;
 }
 
-// What the device that wrote the image computed: example `index` of example_count.
+// Copy example `index` of example_count, as the device that wrote the image computed it.
 static inline void rlt_policy_example(const rlt_policy_t* policy, uint32_t index,
                                       float* observation, float* output, float* action) {
   const uint32_t* example = rlt_example_observation(policy, index);

@@ -5,8 +5,9 @@
 
 namespace rlt::link {
 
-// What the counter counts in a second. Guest instructions are no measure of time: an emulator
-// executes some 10^8 a second while it computes, and counts about 30 million while it sleeps.
+// Return the counts of the counter in a second. Guest instructions are no measure of time: an
+// emulator executes some 10^8 a second while it computes, and counts about 30 million while it
+// sleeps.
 inline std::uint64_t counts_a_second() {
   return board::kCountsInstructions ? 30'000'000u : 1'000'000u;
 }

@@ -32,8 +32,8 @@ class Node {
         receiver_(self),
         services_(services...) {}
 
-  // What has arrived, a heartbeat where one is due, and one piece of work of each service. False
-  // where there was nothing to do.
+  // Handle what has arrived, send a heartbeat if one is due, and do one piece of work of each
+  // service. Return false if there was nothing to do.
   bool poll() {
     bool active = receive();
     if (heartbeat_.strike()) send_heartbeat();

@@ -1,5 +1,5 @@
-// What a node asks of a service. A service derives from this struct and redefines the functions
-// that it needs. The node knows each service's type: nothing is virtual.
+// The functions of a service that a node calls. A service derives from this struct and redefines
+// the functions that it needs. The node knows each service's type: nothing is virtual.
 #pragma once
 
 #include "app/link/command.h"

@@ -1,4 +1,4 @@
-// What carries a node's bytes. It is given to a node by the program, which knows the board.
+// The transport of a node's bytes. It is given to a node by the program, which knows the board.
 #pragma once
 
 #include <cstddef>

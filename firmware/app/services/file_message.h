@@ -83,7 +83,7 @@ inline FileMessage refuse(const FileMessage& request, FileError error) {
   return answer;
 }
 
-// What is sent where a request gets no answer at once.
+// The answer to a request that gets none at once.
 constexpr FileMessage kNoAnswer{};
 
 }  // namespace rlt

@@ -169,7 +169,7 @@ class FileServer : public link::Service {
     }
     const int file = find(request);
     if (file < 0) return refuse(request, FileError::file_not_found);
-    // What is refused leaves the session that is open.
+    // A request that is refused leaves the session that is open.
     const FileError refusal = mode == Mode::read ? files_.may_read(file) : files_.may_write(file);
     if (refusal != FileError::none) return refuse(request, refusal);
     close();

@@ -15,9 +15,9 @@ RLT_BULK Replay<Experiment> replay;
 static_assert(sizeof(learner) + sizeof(replay) < 0xffffff00u,
               "a checkpoint's bytes are counted in 32 bits: take a smaller buffer_size");
 
-// Where memory is plenty, and where the board says how much lies behind RLT_BULK and that suffices,
-// the best policy is kept beside the last. Boards that count instructions say nothing: what a run
-// takes of these is then only to train and to evaluate.
+// The best policy is kept beside the last where memory is plenty, and where the board states how
+// much lies behind RLT_BULK and that suffices. Boards that count instructions state nothing: the
+// instructions of a run are then only those of training and evaluations.
 #if defined(RLT_WHOLE_BATCH)
 constexpr bool kKeepsBest = true;
 #elif defined(RLT_BULK_BYTES)

@@ -1,5 +1,5 @@
-// What is trained, and on which device: the build defines both (docs/design.md, "Names"). Included
-// by the two translation units of a train program.
+// The experiment that is trained, and the device: the build defines both (docs/design.md, "Names").
+// Included by the two translation units of a train program.
 #pragma once
 
 #include RLT_DEVICE_HEADER
@@ -13,8 +13,8 @@ namespace rlt {
 
 namespace program {
 
-// Where memory is plenty a batch is worked through at once, or in tiles whose activations stay in a
-// core's cache.
+// Return the rows of a tile: where memory is plenty all of the batch, or tiles whose activations
+// stay in a core's cache.
 #if defined(RLT_WHOLE_BATCH)
 constexpr int tile_rows(int batch_size) {
   int rows = batch_size;

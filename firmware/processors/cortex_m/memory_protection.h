@@ -17,7 +17,8 @@ struct ProtectedRegion {
   std::uint32_t attributes;
 };
 
-// Of overlapping regions the later one holds; outside of all, the processor's own memory map.
+// Protect these regions. Of overlapping ones the later one holds; outside of all, the processor's
+// own memory map.
 template <int Count>
 void protect(const ProtectedRegion (&regions)[Count]) {
   std::uint32_t number = 0;
@@ -29,8 +30,9 @@ void protect(const ProtectedRegion (&regions)[Count]) {
   __asm__ volatile("dsb\n isb" : : : "memory");
 }
 
-// What startup.cpp asks of a board, once before main(), with faults enabled and memory initialized:
-// that accesses fault where it has no memory, so that an overflow of the stack is noticed.
+// Make accesses fault where the board has no memory, so that an overflow of the stack is noticed.
+// Boards define it; startup.cpp calls it once before main(), with faults enabled and memory
+// initialized.
 void protect_memory();
 
 }  // namespace rlt::cortex_m

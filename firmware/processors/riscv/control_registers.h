@@ -51,7 +51,7 @@ inline std::uint64_t executed_instructions() {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-// What trap.cpp asks of a board: called for an interrupt, with others off.
+// Handle an interrupt, with others off. Boards define it; trap.cpp calls it.
 void handle_interrupt();
 
 }  // namespace rlt::riscv

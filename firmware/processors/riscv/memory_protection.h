@@ -38,7 +38,7 @@ void protect_regions(const ProtectedRegion (&regions)[Count]) {
 
 }  // namespace detail
 
-// What lies in none of the regions cannot be accessed.
+// Protect these regions. Memory in none of them cannot be accessed.
 template <int Count>
 void protect(const ProtectedRegion (&regions)[Count]) {
   static_assert(Count <= 7, "of 16 entries each region takes two, and everything else takes one");
@@ -47,8 +47,8 @@ void protect(const ProtectedRegion (&regions)[Count]) {
   set_bits<detail::kPmpConfiguration + 3>((detail::kPowerOfTwo | detail::kLocked) << 24);
 }
 
-// What startup.cpp asks of a board, once before main(), with memory initialized:
-// that accesses fault where it has no memory, so that an overflow of the stack is noticed.
+// Make accesses fault where the board has no memory, so that an overflow of the stack is noticed.
+// Boards define it; startup.cpp calls it once before main(), with memory initialized.
 void protect_memory();
 
 }  // namespace rlt::riscv

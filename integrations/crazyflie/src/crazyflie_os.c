@@ -1,4 +1,4 @@
-// What the policy controller needs of the Crazyflie's firmware: its place among the controllers,
+// The policy controller's interface to the Crazyflie's firmware: its entry among the controllers,
 // the app's task, a memory that images are written to, parameters and logged values. What it does
 // with them is in policy/controller_logic.h.
 #include <stdbool.h>

@@ -45,7 +45,7 @@ STABILIZER_STACK = 1800
 MAX_STACK = 1300  # of it, for the controller
 # From the stabilizer's loop to the innermost kernel.
 DEEPEST_CALLS = (
-    *("controllerOutOfTree", "rlt_decide", "::go_on", "PolicyDeployment<", "Executor<"),
+    *("controllerOutOfTree", "rlt_decide", "::continue_flight", "PolicyDeployment<", "Executor<"),
     *("dense_forward_at_run_time", "accumulate_terms"),
 )
 

@@ -61,7 +61,7 @@ Action action_of(const Bytes& image) {
 struct Chip {
   Partition opened;
   Mutex locks[2];
-  Place place;
+  SharedPolicy place;
   std::uint32_t now_us = 0;
 
   Chip() : place(opened, locks[0], locks[1], contract_in_c) {
@@ -339,9 +339,9 @@ TEST_CASE("a contract with too many actions is refused") {
   for (const int dimension : {0, CONFIG_RLT_POLICY_MAX_ACTIONS + 1}) {
     contract.action_dim = dimension;
     const rlt_policy_config_t config = {&contract, "policies", {}, nullptr, 0};
-    Place* const present = place;
-    place = nullptr;
+    SharedPolicy* const present = policy;
+    policy = nullptr;
     CHECK(rlt_policy_init(&config) == ESP_ERR_INVALID_ARG);
-    place = present;
+    policy = present;
   }
 }

@@ -207,7 +207,7 @@ def test_the_exported_component_keeps_a_hidden_state(tmp_path: Path) -> None:
 
 @pytest.mark.all
 def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) -> None:
-    """test_esp_idf_place.cpp with the thread sanitizer."""
+    """test_esp_idf_shared_policy.cpp with the thread sanitizer."""
     program = tmp_path / "place"
     flags = ("-std=c++17", "-O0", "-g", "-march=native", "-ffp-contract=off", "-fsanitize=thread")
     output_of(
@@ -215,7 +215,7 @@ def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) 
         *flags,
         *INCLUDES,
         "-pthread",
-        TESTS / "test_esp_idf_place.cpp",
+        TESTS / "test_esp_idf_shared_policy.cpp",
         doctest_main,
         "-o",
         program,

@@ -14,7 +14,7 @@ using namespace policy_networks;
 
 namespace {
 
-constexpr PolicyContract kPlace = policy_contract<Chooser>();
+constexpr PolicyContract kContract = policy_contract<Chooser>();
 constexpr std::size_t kFloats = 64;
 
 // Whose outputs are its bias, whatever is observed.
@@ -26,7 +26,7 @@ ChoosingNetwork network_with(const std::vector<float>& outputs) {
 }
 
 Bytes image_with(const std::vector<float>& outputs) {
-  return image_of_network(Generic{}, network_with(outputs), kPlace);
+  return image_of_network(Generic{}, network_with(outputs), kContract);
 }
 
 PolicyVerdict verdict_at(const PolicyContract& place, Bytes image) {
@@ -45,12 +45,12 @@ PolicyVerdict after(Change&& change) {
          const_cast<PolicyImageChoice*>(view.choices));
   auto& header = *reinterpret_cast<PolicyImageHeader*>(image.data());
   header.crc32 = policy_image_crc32(image.data(), image.size());
-  return verdict_at(kPlace, image);
+  return verdict_at(kContract, image);
 }
 
 std::vector<float> action_of(const std::vector<float>& outputs) {
   Bytes image = image_with(outputs);
-  PolicyRunner<kFloats> runner(kPlace);
+  PolicyRunner<kFloats> runner(kContract);
   REQUIRE(runner.accept(Generic{}, image.data(), image.size()).accepted());
   std::vector<float> action(3);
   CHECK(runner.act(Generic{}, kGood, action.data()) == ActionSource::from_policy);
@@ -73,7 +73,7 @@ TEST_CASE("an image has the names of the choices, and outputs for each of them")
   CHECK(std::string(view.actions[1].unit) == "N*m");
   const char* const names[] = {"low", "middle", "high", "off", "on"};
   for (int i = 0; i < 5; i++) CHECK(std::string(view.choices[i].name) == names[i]);
-  CHECK(check_contract(view, kPlace).accepted());
+  CHECK(check_contract(view, kContract).accepted());
 }
 
 TEST_CASE("the largest output of each choice is chosen, of equal ones the first") {
@@ -86,9 +86,9 @@ TEST_CASE("the largest output of each choice is chosen, of equal ones the first"
 
 TEST_CASE("in time, what is not finite is answered with the safe choice") {
   Bytes image = image_with({1, 2, 3, 0, 1, 2});
-  PolicyRunner<kFloats, 4> runner(kPlace);
+  PolicyRunner<kFloats, 4> runner(kContract);
   REQUIRE(runner.accept(Generic{}, image.data(), image.size()).accepted());
-  Executor<3, 4> executor(kPlace);
+  Executor<3, 4> executor(kContract);
   float action[3];
   CHECK(executor.step(Generic{}, 0, {kGood, 0}, action, &runner) == ExecutorStatus::acted);
   CHECK((action[0] == 2 && action[2] == 1));
@@ -124,25 +124,25 @@ TEST_CASE("an output that is not finite is answered with the safe choice") {
   ChoosingNetwork network = network_with({1, 2, 3, 0, 1, 2});
   network.weights(0)[0] = 2;  // of the height: too large a one overflows
   network.weights(1)[0] = 1;
-  Bytes image = image_of_network(Generic{}, network, kPlace);
-  PolicyRunner<kFloats> runner(kPlace);
+  Bytes image = image_of_network(Generic{}, network, kContract);
+  PolicyRunner<kFloats> runner(kContract);
   REQUIRE(runner.accept(Generic{}, image.data(), image.size()).accepted());
   float observation[Contract::kObservationDim] = {3e38f}, action[3];
   CHECK(runner.act(Generic{}, observation, action) == ActionSource::output_not_finite);
   for (int i = 0; i < 3; i++) CHECK(action[i] == Chooser::kSafeAction[i]);
 }
 
-TEST_CASE("a place without a safe action takes the first of what there is to choose from") {
-  PolicyContract place = kPlace;
-  place.safe_action = nullptr;
+TEST_CASE("a contract without a safe action takes the first of all choices") {
+  PolicyContract contract = kContract;
+  contract.safe_action = nullptr;
   float action[3];
-  take_safe_action(place, action);
+  take_safe_action(contract, action);
   CHECK((action[0] == 0 && action[1] == 0.25f && action[2] == 0));
 }
 
 TEST_CASE("a policy may see its own last choices, from -1 for the first to 1 for the last") {
   Bytes image = image_with({1, 2, 3, 0, 1, 2});
-  PolicyRunner<kFloats, 4> runner(kPlace);
+  PolicyRunner<kFloats, 4> runner(kContract);
   REQUIRE(runner.accept(Generic{}, image.data(), image.size()).accepted());
   const ActionHistory<4, 3> history(3);
   float normalized[3], action[3];
@@ -154,12 +154,12 @@ TEST_CASE("an image is refused for other choices, and a place without choices re
   const Bytes image = image_with({1, 2, 3, 0, 1, 2});
   const auto refused = [&](const Channel& gear, const Channel& horn, std::uint32_t where) {
     const Channel actions[] = {gear, Chooser::kActions[1], horn};
-    PolicyContract other = kPlace;
+    PolicyContract other = kContract;
     other.actions = actions;
     const PolicyVerdict verdict = verdict_at(other, image);
     CHECK(verdict.reason == PolicyReason::other_contract);
     CHECK(verdict.where == where);
-    CHECK(contract_crc32(other) != contract_crc32(kPlace));
+    CHECK(contract_crc32(other) != contract_crc32(kContract));
   };
   const Channel &gear = Chooser::kActions[0], &horn = Chooser::kActions[2];
   refused(choice("gear", "low|middle|highest"), horn, 5);
@@ -169,7 +169,7 @@ TEST_CASE("an image is refused for other choices, and a place without choices re
   refused({"gear", "1", 0.0f, 2.0f}, horn, 5);
   refused(gear, choice("horn", "on|off"), 7);
   refused(gear, {"horn", "choice", 0.0f, 1.0f}, 7);
-  CHECK(verdict_at(kPlace, image).accepted());
+  CHECK(verdict_at(kContract, image).accepted());
 }
 
 TEST_CASE("an image that says that it chooses, and cannot, is malformed") {

@@ -58,7 +58,7 @@ Normalizer<T, kDimension> taken_in(const std::vector<T>& values, const std::vect
   int row = 0;
   for (std::size_t batch = 0; row < kRows; batch++) {
     const int rows = std::min(sizes[batch % sizes.size()], kRows - row);
-    take_in(normalizer, values.data() + row * kDimension, rows);
+    update_moments(normalizer, values.data() + row * kDimension, rows);
     row += rows;
   }
   return normalizer;
@@ -129,7 +129,7 @@ TEST_CASE("a constant observation is normalized to zero, and one that moves off 
   Normalizer<float, 1> normalizer;
   initialize(normalizer);
   const float values[] = {3, 3, 3};
-  take_in(normalizer, values, 3);
+  update_moments(normalizer, values, 3);
   float normalized;
   normalize(normalizer, values, &normalized);
   CHECK(normalized == 0);

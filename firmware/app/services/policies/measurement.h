@@ -1,4 +1,4 @@
-// What a policy costs on this board: samples of the counter, a few in each turn of the main loop.
+// The cost of a policy on this board: samples of the counter, a few in each turn of the main loop.
 #pragma once
 
 #include "app/link/mavlink_protocol.h"

@@ -30,7 +30,7 @@ class PolicyFiles {
                                       "contract.bin"};
     return kNames[file];
   }
-  // Of a candidate that is being written: the most that it may have.
+  // Return the size of a file; of a candidate that is being written, the maximum that it may have.
   std::uint32_t size(int file) const {
     if (file == kContract) return owner_.contract().size();
     return file == kCandidate && is_writing_ ? owner_.slot_bytes() : content(file).bytes;
@@ -53,7 +53,7 @@ class PolicyFiles {
   void read(int file, std::uint32_t offset, std::uint8_t* destination, std::uint32_t count) const {
     if (file == kContract) return owner_.contract().read(offset, destination, count);
     const SlotImage source = content(file);
-    // What was there when the file was opened may have been given up since.
+    // The image may have been given up since the file was opened.
     const bool is_there = source.data != nullptr && offset + count <= source.bytes;
     if (is_there) __builtin_memcpy(destination, source.data + offset, count);
     if (!is_there) __builtin_memset(destination, 0, count);

@@ -166,7 +166,8 @@ class PolicyService : public link::Service {
     acknowledge(command, error == SlotError::none);
   }
 
-  // What is armed neither receives an image nor checks one: an upload is broken off.
+  // Arm or disarm. An armed board neither receives an image nor checks one: an upload is broken
+  // off.
   void arm(const link::Command& command) {
     is_armed_ = command.parameter() != 0.0f;
     if (is_armed_) server_.close();

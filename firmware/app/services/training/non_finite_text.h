@@ -76,8 +76,8 @@ class NumberText {
     for (int i = 1; i < count; i++) unit *= 10;
     if (exponent < 0) put("0.");
     for (int i = -1; i > exponent; i--) put('0');
-    for (int place = exponent; unit > 0 || place >= 0; place--, unit /= 10) {
-      if (place == -1 && exponent >= 0) put('.');
+    for (int power = exponent; unit > 0 || power >= 0; power--, unit /= 10) {
+      if (power == -1 && exponent >= 0) put('.');
       put(unit > 0 ? digit(digits / unit % 10) : '0');
     }
   }
@@ -92,7 +92,7 @@ class WordsText {
  public:
   const char* text() const { return text_; }
 
-  // What follows may fill the text up to here.
+  // Let what follows fill the text up to here.
   void set_limit(std::size_t limit) {
     limit_ = limit;
     is_cut_ = false;
@@ -157,7 +157,8 @@ struct AddFields {
 constexpr std::size_t kNonFiniteTextBytes = 240;
 using NonFiniteText = WordsText<kNonFiniteTextBytes>;
 
-// Of a step of E's environment: `state` is the one before it. `where` is "" or " of an evaluation".
+// Return the text on a step of E's environment: `state` is the one before it. `where` is "" or " of
+// an evaluation".
 template <class E>
 NonFiniteText non_finite_text(const typename E::Environment::State& state,
                               const NonFiniteTransition<typename E::Environment>& non_finite,

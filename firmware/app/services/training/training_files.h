@@ -28,7 +28,8 @@ struct PolicyImages : std::conditional_t<KeepsBest, detail::BestPolicy<E>, detai
   std::uint8_t last[kPolicyImageBytes<E>];
 };
 
-// Whether a file can be opened follows from RLT_STATE, which Owner has. It must provide:
+// The files of a training. RLT_STATE, which Owner has, decides whether a file can be opened. Owner
+// must provide:
 //   bool is_at_rest() const                        there is a state that does not change
 //   bool is_training() const
 //   void upload_begins()                           the state is no longer that of a run
@@ -184,7 +185,7 @@ class TrainingFiles {
     return FileError::fail;
   }
 
-  // How many of the bytes [offset, offset + count) belong to the header.
+  // Return the number of the bytes [offset, offset + count) that belong to the header.
   static std::uint32_t bytes_of_header(std::uint32_t offset, std::uint32_t count) {
     if (offset >= kCheckpointHeaderBytes) return 0;
     const std::uint32_t left = kCheckpointHeaderBytes - offset;

@@ -234,9 +234,9 @@ class TrainingService : public link::Service {
 
   void evaluate() {
     for (int i = 0; i < kEvaluationStepsAPoll; i++) {
-      const bool goes_on = evaluate_step(device_, training_, evaluation_);
+      const bool is_running = evaluate_step(device_, training_, evaluation_);
       if (environment_is_lost()) return rest(RLT_STATE_PAUSED);
-      if (!goes_on) return end_evaluation();
+      if (!is_running) return end_evaluation();
     }
   }
 

@@ -228,7 +228,7 @@ class Flight:
                 "a quadrotor's state has finite numbers, and an attitude that is not 0"
             )
         values[ATTITUDE] /= length
-        self.library.functions.rlt_flight_place(self._flight, values.ctypes.data)
+        self.library.functions.rlt_flight_set_state(self._flight, values.ctypes.data)
 
     def observe(self) -> Float32Array:
         """Return the contract's 13 numbers with the sensors' noise; they stay the same until the

@@ -31,7 +31,7 @@ inline bool observe(const RltSensed& sensed, float* observation) {
       observation);
 }
 
-// How old an observation is. The gyroscope has a time of its own, the estimate has none: it is
+// The age of an observation. The gyroscope has a time of its own, the estimate has none: it is
 // predicted 100 times a second. Each has stopped where its numbers stay the same for longer; a
 // gyroscope's noise is never that still.
 class Freshness {
@@ -66,7 +66,7 @@ class Freshness {
 
 // -- the way back ---------------------------------------------------------------------------------
 
-// Where the stock controller takes over, its thrust begins at the policy's and reaches its own in
+// The change to the stock controller: its thrust begins at the policy's and reaches its own in
 // equal steps; its roll, pitch and yaw are its own at once.
 class ThrustBlend {
  public:
@@ -116,7 +116,7 @@ class Controller {
 
   void decide(const RltSensed& sensed, RltDecision& decision) {
     const bool flew = flies_;
-    const RltReason reason = flies_ ? go_on(sensed) : start(sensed);
+    const RltReason reason = flies_ ? continue_flight(sensed) : start(sensed);
     if (reason != RLT_REASON_NONE) {
       if (flies_) take_over(reason);
       if (!is_over_) report_.reason = static_cast<std::uint8_t>(reason);
@@ -157,7 +157,7 @@ class Controller {
     return true;
   }
 
-  // What lies in the slot.
+  // Read bytes of the slot.
   bool read(std::uint32_t offset, std::uint8_t* bytes, std::uint32_t count) const {
     if (offset > SlotBytes || count > SlotBytes - offset) return false;
     __builtin_memcpy(bytes, slot_data() + offset, count);
@@ -225,12 +225,12 @@ class Controller {
     for (float& thrust : thrusts_) thrust = 0;
     flies_ = true;
     has_acted_ = false;
-    return go_on(sensed);
+    return continue_flight(sensed);
   }
 
-  // Whether the policy that would fly may be handed the vehicle: the one that is staged, or else
-  // the one that acts. Where the observation cannot be used, or there is no policy, the first tick
-  // says so.
+  // Return the reason for which the policy that would fly may not be handed the vehicle: the one
+  // that is staged, or else the one that acts. The first tick reports an observation that cannot be
+  // used, and a missing policy.
   RltReason entry_refused(const RltSensed& sensed) {
     const bool is_staged = deployment_.slots().candidate_state() == Candidate::staged;
     const PolicyView* staged =
@@ -261,7 +261,7 @@ class Controller {
     return RLT_REASON_TRIAL_OVER;
   }
 
-  RltReason go_on(const RltSensed& sensed) {
+  RltReason continue_flight(const RltSensed& sensed) {
     if (settings_.enable == 0) return RLT_REASON_NOT_ENABLED;
     if (!sensed.is_position_target) return RLT_REASON_NO_TARGET;
     const bool is_rolled_back = settings_.roll_back != 0;
@@ -305,7 +305,7 @@ class Controller {
     return is_too_much ? RLT_REASON_OBSERVATION : RLT_REASON_NONE;  // the last action is held
   }
 
-  // The stock controller flies from now on, until the policy is enabled anew.
+  // The stock controller flies from now on, until the policy is enabled again.
   void take_over(RltReason reason) {
     float mean = 0;
     for (const float thrust : thrusts_) mean += 0.25f * thrust;
@@ -329,7 +329,7 @@ class Controller {
     }
     if (settings_.roll_back != 0) {
       settings_.roll_back = 0;
-      // What is staged would fly next.
+      // The staged image would fly next.
       if (deployment_.drop_staged() != SlotError::none) deployment_.roll_back();
       report_slots();
     }
@@ -349,7 +349,8 @@ class Controller {
     return header.total_bytes;
   }
 
-  // Of an upload that is over: the radio may send its last part again.
+  // Return whether a part repeats one of an upload that is over: the radio may send its last part
+  // again.
   bool is_repeated(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t count) const {
     return report_.upload != RLT_UPLOAD_FAILED && offset < report_.received_bytes &&
            count <= report_.received_bytes - offset &&
@@ -380,7 +381,7 @@ class Controller {
   float thrusts_[Contract::kActionDim] = {};  // of the last tick in which the policy acted
   std::uint32_t faults_ = 0;                  // ticks in a row
   bool flies_ = false;                        // the policy
-  bool is_over_ = false;                      // it flew, and has not been enabled anew
+  bool is_over_ = false;                      // it flew, and has not been enabled again
   bool has_acted_ = false;                    // since it flies
   bool stock_waits_ = false;                  // it begins in the next tick
 };

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// What the stabilizer loop knows, as it is there: nothing is turned round or converted.
+// The state that the stabilizer loop knows, in its own signs and units.
 struct RltSensed {
   uint32_t now_us;          // usecTimestamp()
   uint32_t gyro_us;         // sensorData_t.interruptTimestamp
@@ -25,13 +25,13 @@ struct RltSensed {
 
 // Parameters, each with its name there. The logic clears those that are asked for once.
 struct RltSettings {
-  uint8_t enable;       // 1: the policy flies where it may
-  uint8_t confirm;      // 1: keep the policy that is on trial
-  uint8_t roll_back;    // 1: give it up
+  uint8_t enable;      // 1: the policy flies where it may
+  uint8_t confirm;     // 1: keep the policy that is on trial
+  uint8_t roll_back;   // 1: give it up
   uint8_t max_faults;  // ticks without a usable observation before the stock controller takes over
-  uint16_t trial_s;     // how long a policy may fly before it is confirmed
-  uint16_t blend_ms;    // how long the thrust takes from the policy's to the stock controller's
-  // How far from the target, along an axis, before the stock controller takes over.
+  uint16_t trial_s;    // how long a policy may fly before it is confirmed
+  uint16_t blend_ms;   // how long the thrust takes from the policy's to the stock controller's
+  // Distance from the target, along an axis, beyond which the stock controller takes over.
   uint16_t max_error_cm;
 };
 
@@ -49,7 +49,7 @@ enum RltReason {
   RLT_REASON_OUTPUT,        // not finite; at once
   RLT_REASON_TRIAL_OVER,    // its time, or it was rolled back
   RLT_REASON_RESTARTED,     // another controller has flown meanwhile
-  // Of an entry outside of what the policy may be handed (policy/entry_envelope.h).
+  // An entry outside of the policy's envelope (policy/entry_envelope.h).
   RLT_REASON_TOO_FAST,
   RLT_REASON_TOO_FAR,
   RLT_REASON_TOO_TILTED,

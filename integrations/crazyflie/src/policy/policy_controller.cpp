@@ -14,8 +14,8 @@ namespace {
 
 // An image of 29-64-64-4 with a normalizer, which sees its last four actions, has 28,560 bytes.
 constexpr std::uint32_t kSlotBytes = 112 * 256;
-// Of 29-64-64-4 with four past actions, or of a recurrent 41-16-GRU16-4 with seven of four rotors:
-// the states before and after the last step, and half a float for each.
+// Scratch memory of 29-64-64-4 with four past actions, or of a recurrent 41-16-GRU16-4 with seven
+// of four rotors: the states before and after the last step, and half a float for each.
 constexpr std::size_t kScratchFloats =
     rlt::scratch_floats_to_run(41, rlt::products_of(rlt::kGruGates, 16), 16) + 2 * 16 + 7 * 4 / 2;
 static_assert(kScratchFloats >= rlt::scratch_floats_to_run(64, 0, 0) + 2 * 4 + 4 * 4 / 2);

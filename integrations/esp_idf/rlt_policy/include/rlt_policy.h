@@ -18,7 +18,7 @@ typedef rlt::PolicyContract rlt_contract_t;
 typedef rlt::ExecutorLimits rlt_limits_t;
 extern "C" {
 #else
-// What observations and actions mean, and when to act: policy/contract.h of the library.
+// The meaning of observations and actions, and the rate: policy/contract.h of the library.
 typedef struct {
   const char* name;
   const char* unit;  // SI, "1" where it has none
@@ -32,7 +32,7 @@ typedef struct {
   const float* safe_action;  // null: the middle of every range
   uint32_t assumed;          // what of these nobody stated; 0: everything is
 } rlt_contract_t;
-// What the executor puts up with; 0 is the default of each: policy/executor.h.
+// Limits of the executor; 0 is the default of each: policy/executor.h.
 typedef struct {
   uint32_t max_age_us;
   uint32_t jitter_us;
@@ -43,7 +43,7 @@ typedef struct {
 } rlt_limits_t;
 #endif
 
-// What a step did: docs/executor.md. All from RLT_POLICY_NONE on are faults.
+// The outcome of a step: docs/executor.md. All from RLT_POLICY_NONE on are faults.
 typedef enum {
   RLT_POLICY_ACTED,
   RLT_POLICY_HELD,
@@ -59,7 +59,7 @@ typedef enum {
   RLT_POLICY_GIVEN_UP,
 } rlt_policy_status_t;
 
-// What the receiving functions return besides ESP_OK.
+// Errors of the receiving functions.
 enum {
   RLT_POLICY_ERR_BASE = 0x52000,
   RLT_POLICY_ERR_TOO_LARGE,       // the image exceeds a slot
@@ -109,7 +109,7 @@ typedef struct {
 // CONFIG_RLT_POLICY_MAX_ACTIONS. ESP_ERR_INVALID_STATE: it was called before. Above
 // RLT_POLICY_ERR_BUILT_IN: the built-in policy is refused; all else works, and others may act.
 esp_err_t rlt_policy_init(const rlt_policy_config_t* config);
-// What an error of these functions means.
+// Return an error of these functions in words.
 const char* rlt_policy_error_text(esp_err_t error);
 
 // -- control task ---------------------------------------------------------------------------------

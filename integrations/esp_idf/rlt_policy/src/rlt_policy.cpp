@@ -1,12 +1,12 @@
-// What the policy needs of ESP-IDF: a partition, two mutexes, and its functions in C.
+// The policy's interface to ESP-IDF: a partition, two mutexes, and its functions in C.
 #include "rlt_policy.h"
 
 #include "esp_partition.h"
 #include "freertos/FreeRTOS.h"
 #include "freertos/semphr.h"
-#include "policy_place.h"
 #include "rltools/this_processor.h"
 #include "sdkconfig.h"
+#include "shared_policy.h"
 
 using namespace rlt;
 
@@ -58,18 +58,19 @@ class Partition {
 constexpr int kMaxActions = CONFIG_RLT_POLICY_MAX_ACTIONS;
 constexpr std::size_t kWidest = CONFIG_RLT_POLICY_WIDEST_LAYER;
 constexpr std::size_t kUnits = CONFIG_RLT_POLICY_RECURRENT_UNITS;
-// What no layer of these sizes exceeds: outputs and actions, of examples; hidden states and the
-// places of past actions, which are observations, of steps.
+// Scratch memory that no layers of these sizes exceed: for examples outputs and actions; for steps
+// hidden states and the indices of past actions, which are observations.
 constexpr std::size_t kToAccept = kWidest + kMaxActions;
 constexpr std::size_t kToStep = 4 * kUnits + (kWidest + 1) / 2;
 constexpr std::size_t kScratchFloats =
     rlt::scratch_floats_to_run(kWidest, rlt::products_of(rlt::kLstmGates, kUnits), 2 * kUnits) +
     (kToAccept > kToStep ? kToAccept : kToStep);
-using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMaxActions, kScratchFloats>;
+using SharedPolicy =
+    esp_idf::SharedPolicy<ThisProcessor, Partition, Mutex, kMaxActions, kScratchFloats>;
 
 Partition partition;
 Mutex receiver, state_of_policies;
-Place* place = nullptr;
+SharedPolicy* policy = nullptr;
 
 static_assert(RLT_POLICY_GIVEN_UP == static_cast<int>(ExecutorStatus::given_up) &&
                   RLT_POLICY_NONE == static_cast<int>(ExecutorStatus::no_policy) &&
@@ -89,16 +90,16 @@ esp_err_t result_of(SlotError error) {
 }  // namespace
 
 esp_err_t rlt_policy_init(const rlt_policy_config_t* config) {
-  if (place != nullptr) return ESP_ERR_INVALID_STATE;
+  if (policy != nullptr) return ESP_ERR_INVALID_STATE;
   const PolicyContract& contract = *config->contract;
   if (contract.action_dim < 1 || contract.action_dim > kMaxActions) return ESP_ERR_INVALID_ARG;
   const esp_err_t error = partition.open(config->partition);
   if (error != ESP_OK) return error;
   receiver.create();
   state_of_policies.create();
-  static Place the_place(partition, receiver, state_of_policies, contract, config->limits);
-  const PolicyVerdict verdict = the_place.begin(config->built_in, config->built_in_bytes);
-  place = &the_place;
+  static SharedPolicy the_policy(partition, receiver, state_of_policies, contract, config->limits);
+  const PolicyVerdict verdict = the_policy.begin(config->built_in, config->built_in_bytes);
+  policy = &the_policy;
   return verdict.accepted() ? ESP_OK : RLT_POLICY_ERR_BUILT_IN + static_cast<int>(verdict.reason);
 }
 
@@ -128,7 +129,7 @@ const char* rlt_policy_error_text(esp_err_t error) {
 
 rlt_policy_status_t rlt_policy_step(std::uint32_t now_us, const float* observation,
                                     std::uint32_t taken_us, float* action) {
-  return static_cast<rlt_policy_status_t>(place->step(now_us, {observation, taken_us}, action));
+  return static_cast<rlt_policy_status_t>(policy->step(now_us, {observation, taken_us}, action));
 }
 bool rlt_policy_is_fault(rlt_policy_status_t status) {
   return is_fault(static_cast<ExecutorStatus>(status));
@@ -137,12 +138,12 @@ const char* rlt_policy_status_text(rlt_policy_status_t status) {
   return executor_status_text(static_cast<ExecutorStatus>(status));
 }
 
-esp_err_t rlt_policy_stage() { return result_of(place->stage()); }
+esp_err_t rlt_policy_stage() { return result_of(policy->stage()); }
 esp_err_t rlt_policy_write(std::uint32_t offset, const void* bytes, std::uint32_t count) {
-  return result_of(place->write(offset, static_cast<const std::uint8_t*>(bytes), count));
+  return result_of(policy->write(offset, static_cast<const std::uint8_t*>(bytes), count));
 }
 esp_err_t rlt_policy_finish(rlt_policy_verdict_t* verdict) {
-  const StageVerdict result = place->finish();
+  const StageVerdict result = policy->finish();
   if (verdict != nullptr) {
     *verdict = {static_cast<std::uint8_t>(result.verdict.reason), result.verdict.where,
                 policy_reason_text(result.verdict.reason)};
@@ -152,16 +153,16 @@ esp_err_t rlt_policy_finish(rlt_policy_verdict_t* verdict) {
 }
 
 esp_err_t rlt_policy_start_trial(std::uint32_t now_us, std::uint32_t trial_us) {
-  return result_of(place->start_trial(now_us, trial_us));
+  return result_of(policy->start_trial(now_us, trial_us));
 }
-esp_err_t rlt_policy_confirm(std::uint32_t now_us) { return result_of(place->confirm(now_us)); }
-esp_err_t rlt_policy_roll_back() { return result_of(place->roll_back()); }
+esp_err_t rlt_policy_confirm(std::uint32_t now_us) { return result_of(policy->confirm(now_us)); }
+esp_err_t rlt_policy_roll_back() { return result_of(policy->roll_back()); }
 esp_err_t rlt_policy_poll(std::uint32_t now_us) {
-  return place->poll(now_us) ? ESP_OK : RLT_POLICY_ERR_STORAGE_FAILED;
+  return policy->poll(now_us) ? ESP_OK : RLT_POLICY_ERR_STORAGE_FAILED;
 }
 
 void rlt_policy_state(std::uint32_t now_us, rlt_policy_state_t* state) {
-  place->look([&](auto& deployment) {
+  policy->look([&](auto& deployment) {
     const auto& slots = deployment.slots();
     const auto* acting = deployment.acting();
     const ExecutorCounts& counts = deployment.executor().counts();

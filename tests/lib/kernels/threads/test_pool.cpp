@@ -321,15 +321,15 @@ TEST_CASE("the threads take no processor time while there is nothing to do") {
 #if defined(__linux__)
 TEST_CASE("a worker leaves the processor of its caller" *
           doctest::skip(available_processors() < 2)) {
-  const int processor = threads::present_processor();
+  const int processor = threads::current_processor();
   std::thread([&] {
-    REQUIRE(threads::leave_processor(threads::present_processor()));
+    REQUIRE(threads::leave_processor(threads::current_processor()));
     CHECK(available_processors() > 1);
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(processor, &one);
     REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
-    CHECK(threads::present_processor() == processor);
+    CHECK(threads::current_processor() == processor);
     CHECK_FALSE(threads::leave_processor(processor));  // it may use no other
     CHECK(available_processors() == 1);
   }).join();
@@ -341,7 +341,7 @@ TEST_CASE("a caller whose processor is the only one of its worker works alone fo
     static Pool pool;
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(threads::present_processor(), &one);
+    CPU_SET(threads::current_processor(), &one);
     std::atomic<int> begun{0}, failed{0};
     const auto stay_there = [&](int) {
       failed += sched_setaffinity(0, sizeof one, &one) == 0 ? 0 : 1;
@@ -440,7 +440,7 @@ TEST_CASE("where one processor is, the caller does all tasks" *
   CHECK(status_of_child([&] {
           cpu_set_t one;
           CPU_ZERO(&one);
-          CPU_SET(threads::present_processor(), &one);
+          CPU_SET(threads::current_processor(), &one);
           if (sched_setaffinity(0, sizeof one, &one) != 0) return false;
           return pool.set_threads(4) && threads_of(pool, 4, 1) == 1;
         }) == 0);

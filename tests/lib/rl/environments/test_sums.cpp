@@ -1,5 +1,5 @@
 // Environments that show sums of what is observed: where they stand, and what they are. That a
-// policy acts at a place by the same bits: test_trained_at_a_place.cpp.
+// policy acts at a place by the same bits: test_policies_on_boards.cpp.
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -310,9 +310,9 @@ TEST_CASE("symmetric networks: the normalizer is that of the observations and of
         all.insert(all.end(), image.begin(), image.end());
       }
     }
-    take_in(normalizer, rows.data(), kRows);
+    update_moments(normalizer, rows.data(), kRows);
     average_over_mirrors(run.training, normalizer);
-    take_in(of_all, all.data(), 4 * kRows);
+    update_moments(of_all, all.data(), 4 * kRows);
   }
   CHECK(normalizer.count == 2 * kRows);
   for (int i = 0; i < kDim; i++) {

@@ -25,8 +25,8 @@
 namespace rlt::px4 {
 
 constexpr char kModeName[] = "RL Policy";
-// Of motors that are not told anything: 50 ticks, as old as a position may be. PX4 of 2026-08-13
-// has the field and no code that reads it; docs/flight.md says what happens there.
+// Maximum time without a command to the motors: 50 ticks, as old as a position may be. PX4 of
+// 2026-08-13 has the field and no code that reads it; docs/flight.md says what happens there.
 constexpr uint16_t kMaxSilence_ms = 100;
 
 class CommanderMode {
@@ -87,8 +87,8 @@ class CommanderMode {
     configure_pub_.publish(message);
   }
 
-  // Whether the commander asks for the arming check. One that has forgotten the mode is asked for
-  // it anew.
+  // Return whether the commander asks for the arming check. One that has forgotten the mode is
+  // asked for it again.
   Question question() {
     if (mode_id_ < 0 || !check_sub_.update(&check_)) return Question::none;
     if (counts(check_, arming_check_id_, 0)) return Question::arming_check;

@@ -1,6 +1,6 @@
-// Where the target is when the mode is entered, seen from the vehicle: for flights from a start
-// that is not the target. In the frame of the target, in meters, packed into one word, so that the
-// shell's task can hand it to the one that flies.
+// The position of the target when the mode is entered, seen from the vehicle: for flights from a
+// start that is not the target. In the frame of the target, in meters, packed into one word, so
+// that the shell's task can hand it to the one that flies.
 #pragma once
 
 #include <cstdint>

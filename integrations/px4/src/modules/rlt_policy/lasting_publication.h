@@ -13,7 +13,7 @@ template <class T>
 class LastingPublication : public uORB::Publication<T> {
  public:
   using uORB::Publication<T>::Publication;
-  // What PX4 keeps of a publication is the topic's, and the next start finds it.
+  // PX4 keeps the topic of a publication, and the next start finds it.
   ~LastingPublication() { this->_handle = nullptr; }
 };
 

@@ -1,4 +1,4 @@
-// What PX4's topics tell of the vehicle, as the mode takes it (policy_mode.h).
+// PX4's topics on the vehicle, as inputs of the mode (policy_mode.h).
 #pragma once
 
 #include <uORB/topics/hover_thrust_estimate.h>
@@ -16,7 +16,7 @@ namespace rlt::px4 {
 
 class MeasurementTopics {
  public:
-  // What has come since the last call; all else stays as it is.
+  // Read what has come since the last call; all else stays as it is.
   void read(Inputs& inputs) {
     if (rates_sub_.update(&rates_)) {
       inputs.rates.taken_us =

@@ -20,7 +20,7 @@ constexpr const char* kPolicyFile = "policy.rltp";
 constexpr const char* kCandidateFile = "candidate.rltp";
 constexpr const char* kPreviousFile = "previous.rltp";
 
-// What became of a file.
+// The outcome of reading a file.
 struct FileVerdict {
   bool is_there = true;
   bool was_read = false;  // to its end
@@ -65,7 +65,7 @@ FileVerdict load_policy(Files& files, Deployment& deployment) {
   return first;
 }
 
-// Whether candidate.rltp still is the image that was tried.
+// Return whether candidate.rltp still is the image that was tried.
 template <class Files>
 bool is_candidate(Files& files, const std::uint8_t* image, std::uint32_t bytes) {
   std::uint32_t seen = 0;

@@ -18,7 +18,7 @@ namespace rlt::px4 {
 
 using vehicles::find_motors, vehicles::kRotors, vehicles::Rotor;
 
-// What PX4 publishes, in its units and frames. Times are its 64-bit microseconds; 0: never.
+// PX4's publications, in its units and frames. Times are its 64-bit microseconds; 0: never.
 struct Rates {
   std::uint64_t taken_us = 0;
   float frd_rad_s[3] = {};
@@ -82,7 +82,7 @@ struct ModeSettings {
   float safe_thrust = 0.4f;       // of each rotor, from a fault until the fallback acts
 };
 
-// How often another mode is asked for while PX4 stays in this one.
+// Interval at which another mode is asked for while PX4 stays in this one.
 constexpr std::uint32_t kAskAgain_us = 50000;
 // Samples of the angular velocity with the same bits, one after another: a real one has noise.
 constexpr std::uint32_t kMaxEqualRates = 20;
@@ -116,8 +116,9 @@ class PolicyMode {
   void policy_changed() { has_failed_ = false; }
   // In flight, too: what is led to the east turns no faster than kLead_rad_s, or stays.
   void hold_heading(bool of_entry) { turns_to_heading_ = of_entry; }
-  // What the parameters say of the rotors. Nobody wires motors anew in the air: those of the last
-  // call that was not armed are the vehicle's, and others than those are refused until it is not.
+  // Set the rotors as the parameters state them. Nobody rewires motors in the air: those of the
+  // last call that was not armed are the vehicle's, and others than those are refused until it is
+  // not.
   bool set_rotors(const Rotor* airframe, int count, bool is_armed) {
     std::uint8_t found[kRotors];
     const bool is_contract = find_motors(airframe, count, found);
@@ -130,8 +131,8 @@ class PolicyMode {
     return has_rotors_;
   }
 
-  // Where the target is to be when the mode is entered next, within kOffsetLimit_us: by the task
-  // that calls update(). What EntryOffset packed.
+  // Set the position of the target for the next entry, within kOffsetLimit_us, as EntryOffset
+  // packed it: by the task that calls update().
   void set_offset(std::int32_t packed, std::uint64_t now_us) {
     offset_ = packed;
     offset_us_ = now_us;
@@ -171,9 +172,9 @@ class PolicyMode {
   Reason fault() const { return fault_; }
   bool is_acting() const { return is_acting_; }
   std::uint32_t refused_setpoints() const { return refused_setpoints_; }
-  // What the policy may be handed.
+  // Return the states in which the policy may be handed the vehicle.
   const EntryEnvelope& envelope() const { return envelope_; }
-  // What the policy saw last.
+  // Return the last observation of the policy.
   const float* observation() const { return observation_; }
 
  private:
@@ -218,7 +219,7 @@ class PolicyMode {
     float seen[Contract::kObservationDim];
     observe(in, in.position.ned_m, seen);
     if (has_offset(in.now_us)) {
-      EntryOffset::unpack(offset_, seen);  // what the shell was told, to the last bit
+      EntryOffset::unpack(offset_, seen);  // the shell's offset, to the last bit
       for (int i = 0; i < 3; i++) seen[i] = -seen[i];
     }
     const EntryState state = entry_state(seen, height_m(in.position));

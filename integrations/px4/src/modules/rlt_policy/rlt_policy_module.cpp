@@ -14,7 +14,7 @@ constexpr uint32_t kTick_us = rlt::contracts::Quadrotor::kStepInterval_us;
 // The commander looks at what has been given back a hundred times a second. A start must not come
 // first: the mode would be another one of PX4's external modes, and no switch would find it.
 constexpr uint32_t kHeard_us = 100000;
-// Of COM_RC_OVERRIDE: moved sticks end PX4's modes that fly by themselves.
+// Bit of COM_RC_OVERRIDE: moved sticks end PX4's modes that fly by themselves.
 constexpr int32_t kOverridesAuto = 1;
 
 constexpr int32_t kFallbacks[] = {1, 2, 4, 12, 15, 18};  // as module.yaml has them
@@ -213,10 +213,10 @@ void RltPolicy::act() {
     mavlink_log_info(&mavlink_log_, "Pilot took over using sticks");
   }
   const Reason fault = mode_->fault();
-  if (fault != told_ && fault != Reason::none) {
+  if (fault != reported_ && fault != Reason::none) {
     mavlink_log_critical(&mavlink_log_, "%s: %s", kModeName, reason_text(fault));
   }
-  told_ = fault;
+  reported_ = fault;
 }
 
 void RltPolicy::ask_for(int32_t nav_state) {
@@ -233,9 +233,9 @@ void RltPolicy::ask_for(int32_t nav_state) {
 void RltPolicy::answer_arming_check() {
   const Reason refusal = mode_->refusal();
   commander_.answer(refusal == Reason::none);
-  if (inputs_.is_selected && refusal != Reason::none && refusal != told_) {
+  if (inputs_.is_selected && refusal != Reason::none && refusal != reported_) {
     mavlink_log_critical(&mavlink_log_, "%s: %s", kModeName, reason_text(refusal));
-    told_ = refusal;
+    reported_ = refusal;
   }
 }
 

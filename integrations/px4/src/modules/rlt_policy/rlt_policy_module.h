@@ -79,7 +79,7 @@ class RltPolicy :
   // Who works on the deployment outside of Run(), which then leaves it alone.
   px4::atomic<int> guest_{kNobody};
   px4::atomic<int> offset_{0};  // that the shell was given, for Run()
-  rlt::px4::Reason told_ = rlt::px4::Reason::none;
+  rlt::px4::Reason reported_ = rlt::px4::Reason::none;
   orb_advert_t mavlink_log_ = nullptr;
 
   // Messages are members: a work queue's stack is small.

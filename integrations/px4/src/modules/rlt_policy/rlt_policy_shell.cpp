@@ -86,7 +86,8 @@ int packed_offset(int argc, char* argv[], const EntryEnvelope& envelope) {
   return packed;
 }
 
-// What the policy may be handed, and whether it says so itself.
+// Print the states in which the policy may be handed the vehicle, and whether its image states
+// them.
 void print_envelope(Mode& mode) {
   const EntryEnvelope& most = mode.envelope();
   const auto* policy = mode.deployment().acting();

@@ -1,4 +1,4 @@
-// Whether numbers are finite. What is not must not reach an actuator, a checkpoint or the host.
+// Checks for finite numbers. Others must not reach an actuator, a checkpoint or the host.
 #pragma once
 
 #include <cstdint>

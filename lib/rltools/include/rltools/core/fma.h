@@ -85,8 +85,9 @@ constexpr inline std::uint32_t one_if(bool condition) {
   std::uint32_t low = static_cast<std::uint32_t>(product);
   std::int32_t exponent = x_exponent + y_exponent;
   std::uint32_t addend_high = addend.mantissa, addend_low = 0u;
-  // What has the smaller exponent moves to the right. Digits that leave it count as one in its last
-  // place: they are below the other's digits, and below those that decide how the sum rounds.
+  // The number with the smaller exponent moves to the right. Digits that leave it count as one in
+  // its last place: they are below the other's digits, and below those that decide how the sum
+  // rounds.
   std::int32_t shift = exponent - addend.exponent;
   if (shift < -1) {
     // Most often. The product is below half of the addend, so that one word is enough.
@@ -164,8 +165,8 @@ constexpr inline std::uint32_t fma_bits(std::uint32_t a, std::uint32_t b, std::u
 
 // ---- On binary64 --------------------------------------------------------------------------------
 
-// Of a sum in binary64 that may not be rounded to binary32 as it is: the low 29 digits of one in
-// the middle between two floats, and the high word of 2^-126.
+// Marks of a sum in binary64 that may not be rounded to binary32 as it is: the low 29 digits of one
+// in the middle between two floats, and the high word of 2^-126.
 inline constexpr std::uint32_t kLowDigits = 0x1fffffffu;
 inline constexpr std::uint32_t kMiddle = 0x10000000u;
 inline constexpr std::uint32_t kFirstNormalHigh = 0x38100000u;

@@ -10,8 +10,8 @@
 #include "rltools/core/device.h"
 #include "rltools/core/unrolled.h"
 
-// Of functions that hold a loop over lanes: the compiler is to see all of it, and to take the
-// widest vectors there are, which GCC does not by itself on every processor that has them. The
+// Attribute of functions that hold a loop over lanes: it lets the compiler see all of it, and take
+// the widest vectors there are, which GCC does not by itself on every processor that has them. The
 // choice is a function's own, and lost where that becomes part of another.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__AVX512F__)
 #define RLT_LOOP_OVER_LANES [[gnu::flatten, gnu::noinline, gnu::target("prefer-vector-width=512")]]
@@ -24,7 +24,7 @@ namespace rlt {
 // As many as the widest vectors have numbers of 4 bytes.
 constexpr int kLaneCount = 16;
 
-// Whether a device transposes quickly enough for lanes to be worth their while (kernels/simd).
+// True if a device transposes quickly enough for lanes to be worth their while (kernels/simd).
 constexpr std::false_type transposes_fast(Generic) { return {}; }
 
 namespace detail {
@@ -49,7 +49,7 @@ constexpr FieldSizes field_sizes() {
 
 }  // namespace detail
 
-// Whether every field of a struct that lists its fields has 4 bytes, and how many there are.
+// True if every field of a struct that lists its fields has 4 bytes; and the number of fields.
 template <class Struct>
 constexpr bool kIsOfWords = detail::field_sizes<Struct>().all_are_words &&
                             detail::field_sizes<Struct>().words * 4 == sizeof(Struct);

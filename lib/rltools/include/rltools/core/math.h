@@ -32,7 +32,7 @@
 namespace rlt {
 namespace math {
 
-// Whether an instruction computes fmaf: GCC says so on every processor, Clang names instruction
+// True if an instruction computes fmaf: GCC says so on every processor, Clang names instruction
 // sets. (Without one the C library's fmaf may multiply and add, or round twice.) That of
 // WebAssembly's relaxed SIMD rounds once where the engine has it of the processor, and twice where
 // not: a program of such a module asks core/self_test.h before it relies on any bit.
@@ -44,7 +44,7 @@ inline constexpr bool kHasFastFma =
     false;
 #endif
 
-// Whether binary64 is in hardware where that is not.
+// True if binary64 is in hardware where that is not.
 inline constexpr bool kHasBinary64 =
 #if defined(__wasm__)
     true;

@@ -11,7 +11,7 @@
 
 namespace rlt {
 
-// What a number is drawn for; streams of different purposes have different keys.
+// Purposes for which numbers are drawn; streams of different purposes have different keys.
 enum class Purpose : std::uint32_t {
   initialize = 1,
   environment_reset,
@@ -150,7 +150,7 @@ inline void fill_uniform(Generic, RandomStream stream, T* destination, int count
   }
 }
 
-// The same for a few, without a loop.
+// The same for a small number of them, without a loop.
 template <int Count, class T>
 [[gnu::always_inline]] inline void uniforms(RandomStream stream, T (&destination)[Count], T low,
                                             T high) {
@@ -192,7 +192,7 @@ inline std::uint32_t permutation_half_bits(std::uint32_t count) {
   return left << half_bits | right;
 }
 
-// Where `index` goes.
+// Return the position of `index` in the permutation.
 inline std::uint32_t permuted_index(RandomStream stream, std::uint32_t index, std::uint32_t count) {
   const std::uint32_t half_bits = permutation_half_bits(count);
   do {
@@ -231,7 +231,8 @@ template <class T>
   return {radius * direction.cosine, radius * direction.sine};
 }
 
-// Of a block's four numbers, the first two come from its words 0 and 1, the others from 2 and 3.
+// Return a number of the standard normal distribution. Of a block's four numbers, the first two
+// come from its words 0 and 1, the others from 2 and 3.
 template <class T>
 inline T standard_normal(RandomStream stream, std::uint32_t index) {
   const RandomWords words = random_block(stream, index / 4u);
@@ -259,7 +260,7 @@ inline void fill_standard_normal(Generic, RandomStream stream, T* destination, i
   }
 }
 
-// The same for a few, without a loop.
+// The same for a small number of them, without a loop.
 template <int Count, class T>
 [[gnu::always_inline]] inline void standard_normals(RandomStream stream, T (&destination)[Count]) {
   unrolled<(Count + 3) / 4>([&](int block) {

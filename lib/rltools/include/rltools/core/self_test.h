@@ -1,5 +1,6 @@
-// Whether a processor with its compiler, flags and libraries computes the bits that the core relies
-// on (docs/design.md, "Numerics"): a few microseconds once at start, before anything is trained.
+// A test that a processor with its compiler, flags and libraries computes the bits that the core
+// relies on (docs/design.md, "Numerics"): a few microseconds once at start, before anything is
+// trained.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ enum class ArithmeticFault : std::uint8_t {
   double_precision
 };
 
-// What is wrong, to follow "this board's ...".
+// Return the fault in words, to follow "this board's ...".
 constexpr const char* arithmetic_fault_text(ArithmeticFault fault) {
   switch (fault) {
     case ArithmeticFault::none: return "arithmetic is exact";
@@ -37,7 +38,7 @@ constexpr const char* arithmetic_fault_text(ArithmeticFault fault) {
   return "arithmetic fails in an unknown way";
 }
 
-// The operations in question, as the core computes them. A test puts a wrong one in a place.
+// The operations in question, as the core computes them. A test replaces one by a wrong one.
 struct CoreArithmetic {
   static float fma(float a, float b, float c) { return math::fma(a, b, c); }
   static float sum(float a, float b) { return a + b; }

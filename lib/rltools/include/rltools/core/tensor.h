@@ -72,7 +72,8 @@ MatrixView<const T, TileRows, Columns> rows(const Matrix<T, Rows, Columns>& matr
   return {matrix.row(first_row)};
 }
 
-// How an array of the training state is stored; the names are those of safetensors in lower case.
+// Types in which arrays of the training state are stored; the names are those of safetensors in
+// lower case.
 enum class DataType : std::uint8_t { f32, f64, u32, u8 };
 
 constexpr std::uint32_t size_bytes(DataType type) {

@@ -1,5 +1,5 @@
-// What is done a few times without a loop. In code that is stepped in lanes (core/lanes.h) the only
-// loop is to be the one over the lanes.
+// Calls repeated a fixed number of times without a loop. In code that is stepped in lanes
+// (core/lanes.h) the only loop is to be the one over the lanes.
 #pragma once
 
 #include <utility>

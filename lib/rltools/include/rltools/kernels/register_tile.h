@@ -13,7 +13,7 @@
 
 namespace rlt::kernels {
 
-// Where an operand's elements are: element (i, j) is at data[i * RowStride + j * ColumnStride].
+// Layout of an operand: element (i, j) is at data[i * RowStride + j * ColumnStride].
 template <int RowStride_, int ColumnStride_>
 struct Strides {
   static constexpr int kRow = RowStride_;

@@ -39,9 +39,9 @@ namespace rlt {
 enum class Activation : unsigned char { RLT_ACTIVATION_LIST(RLT_ACTIVATION_NAME) };
 constexpr int kActivationCount = RLT_ACTIVATION_LIST(RLT_ACTIVATION_COUNT);
 
-// What layers of run-time shape know, a bit for each index of the list: where memory is scarce, a
-// program leaves out what its policies do not have. GELU, sigmoid and softplus take 1.3 KB of a
-// Cortex-M4's code, ELU and SiLU 0.6 KB.
+// Activations of layers of run-time shape, a bit for each index of the list: where memory is
+// scarce, a program leaves out what its policies do not have. GELU, sigmoid and softplus take 1.3
+// KB of a Cortex-M4's code, ELU and SiLU 0.6 KB.
 #ifndef RLT_ACTIVATIONS
 #define RLT_ACTIVATIONS 0xffffffff
 #endif

@@ -23,8 +23,8 @@
 
 namespace rlt {
 
-// What a forward pass keeps for the backward pass, and in the order of the rows. After a backward
-// pass `gates` are the gradients of the input's product.
+// Arrays that a forward pass keeps for the backward pass, in the order of the rows. After a
+// backward pass `gates` are the gradients of the input's product.
 template <class T>
 struct GruSequences {
   T* gates;           // (rows, 3 Hidden): the input's product, then r, z and n
@@ -156,7 +156,7 @@ void gru_forward(Device device, const T* weights, const T* bias, const T* hidden
   }
 }
 
-// What a backward pass through the steps needs besides.
+// Further arrays of a backward pass through the steps.
 template <class T>
 struct GruGradients {
   T* product_gradient;  // (rows, 3 Hidden), of the hidden product

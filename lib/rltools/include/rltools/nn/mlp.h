@@ -98,9 +98,9 @@ constexpr int kStateDim = HiddenState<Network>::kDim;
 template <class Network>
 constexpr bool kIsRecurrent = kStateDim<Network> > 0;
 
-// What a forward pass over `Batch` samples leaves for the backward pass, and the backward pass's
-// own space. hidden: for each hidden layer (Batch, width). Pre-activations are kept only where a
-// derivative needs them.
+// Arrays that a forward pass over `Batch` samples leaves for the backward pass, and the backward
+// pass's own space. hidden: for each hidden layer (Batch, width). Pre-activations are kept only
+// where a derivative needs them.
 template <class Network, int Batch>
 struct MlpBuffer {
   using Owner = Network;
@@ -133,14 +133,14 @@ constexpr long multiply_adds() {
   return count;
 }
 
-// Where a hidden layer's activations, or pre-activations, of sample `first` begin.
+// Return a hidden layer's activations, or pre-activations, from sample `first` on.
 template <int Layer, int Batch, class Network, class T>
 inline T* hidden_rows(T* hidden, int first) {
   return hidden + Batch * Network::hidden_offset(Layer) + first * Network::output_dim(Layer);
 }
 
-// What went into a layer's activation, of a hidden layer from sample `first` on; null where the
-// derivative does not need it.
+// Return a hidden layer's pre-activations from sample `first` on; null where the derivative does
+// not need it.
 template <int Layer, class Network, int Batch>
 inline const typename Network::Scalar* pre_activation(const MlpBuffer<Network, Batch>& buffer,
                                                       int first) {

@@ -11,8 +11,8 @@
 
 namespace rlt {
 
-// What a forward pass over windows leaves for the backward pass. Of layer l, what lies row by row
-// begins at rows * its offset.
+// Arrays that a forward pass over windows leaves for the backward pass. Those of layer l that lie
+// row by row begin at rows * its offset.
 template <class Network, int Windows, int Steps>
 struct WindowBuffer {
   using Owner = Network;
@@ -50,7 +50,7 @@ struct WindowGradientBuffer {
 
 namespace detail {
 
-// What a recurrent layer keeps, from row `row` on.
+// Return the arrays that a recurrent layer keeps, from row `row` on.
 template <int Layer, class Network, int Windows, int Steps>
 GruSequences<typename Network::Scalar> kept_of(WindowBuffer<Network, Windows, Steps>& buffer,
                                                int row) {
@@ -103,8 +103,8 @@ void put_state(const T* own, int count, T* all) {
   }
 }
 
-// What one worker does: all layers of the windows of Part. `input` and `output` are those of all
-// windows.
+// Run one worker's forward pass: all layers of the windows of Part. `input` and `output` are those
+// of all windows.
 template <class Part, class Device, class Network, class T, int Windows, int Steps>
 void forward_windows_of(Device device, const Network& network, const T* input,
                         const std::uint8_t* begins, T* state, T* output,

@@ -11,7 +11,7 @@ namespace rlt {
 // Ticks that are kept where nothing else is said: 1 KB for four elements.
 constexpr int kHistoryTicks = 64;
 
-// What one channel of an image asks for; `ticks` is 0 where it is no such channel.
+// A past action that a channel of an image asks for; `ticks` is 0 for any other channel.
 struct PastAction {
   std::uint32_t action, ticks;
 };
@@ -40,7 +40,7 @@ inline std::uint32_t ticks_of_name(const char (&name)[kChannelNameBytes], const 
 
 }  // namespace detail
 
-// What a channel asks for whose texts and range have been checked.
+// Return the past action that a channel asks for, whose texts and range have been checked.
 inline PastAction past_action(const PolicyImageChannel& channel, const PolicyContract& contract) {
   const bool is_normalized = channel.unit[0] == '1' && channel.unit[1] == '\0' &&
                              channel.minimum >= -1.0f && channel.minimum <= -1.0f &&
@@ -52,7 +52,7 @@ inline PastAction past_action(const PolicyImageChannel& channel, const PolicyCon
   return {0, 0};
 }
 
-// Where an element lies behind the latest action's first one.
+// Return the distance of an element behind the latest action's first one.
 inline std::uint32_t history_index(const PastAction& past, const PolicyContract& contract) {
   return (past.ticks - 1) * static_cast<std::uint32_t>(contract.action_dim) + past.action;
 }

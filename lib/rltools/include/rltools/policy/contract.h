@@ -20,7 +20,7 @@ struct Channel {
   float minimum, maximum;
 };
 
-// How many there are to choose from; 0 of a channel that is no choice.
+// Return the number of choices of a channel; 0 for one that is no choice.
 constexpr int choice_count(const Channel& channel) {
   if (channel.unit == nullptr) return 0;  // of a table with too few channels
   int bars = 0;
@@ -107,19 +107,20 @@ constexpr bool is_step_interval(std::uint32_t interval_us) {
   return interval_us >= 1 && interval_us <= kMaxStepInterval_us;
 }
 
-// What of a contract its tools assumed, as nobody stated it: flags of the images that are written
-// for it.
+// Parts of a contract that its tools assumed, as nobody stated them: flags of the images that are
+// written for it.
 constexpr std::uint32_t kStepIntervalAssumed = 8, kSafeActionAssumed = 16;
 
-// What observations and actions mean where a policy is to run. The arrays outlive it.
+// The meaning of observations and actions on the board on which a policy is to run. The arrays
+// outlive it.
 struct PolicyContract {
   std::uint32_t step_interval_us;
   int observation_dim;
   int action_dim;
   const Channel* observations;
   const Channel* actions;
-  // What is done where there is no finite action to do, in the channels' units (action_dim); null:
-  // the middle of every range, and the first of what there is to choose from.
+  // The safe action, for when there is no finite one, in the channels' units (action_dim); null:
+  // the middle of every range, and the first of all choices.
   const float* safe_action = nullptr;
   std::uint32_t assumed = 0;
 };

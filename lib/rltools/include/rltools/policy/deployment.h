@@ -9,7 +9,7 @@
 
 namespace rlt {
 
-// What became of a staged image.
+// The outcome of a staged image's check.
 struct StageVerdict {
   SlotError error;        // of the slots; none where the image itself was checked
   PolicyVerdict verdict;  // of the image
@@ -136,7 +136,7 @@ class PolicyDeployment {
     return true;
   }
 
-  // What step() could not write down, in a storage that refuses it meanwhile: PolicySlots.
+  // Write down what step() could not, in a storage that refused it: PolicySlots.
   bool write_down() { return slots_.write_down(); }
 
   // -- acting -------------------------------------------------------------------------------------
@@ -165,7 +165,8 @@ class PolicyDeployment {
     auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_.of_slot[slot];
     return runner.view() == nullptr ? nullptr : &runner;
   }
-  // What it may be handed; where there is none, that of an image that does not say.
+  // Return the states in which it may be handed the vehicle; without a policy, those of an image
+  // that states none.
   EntryEnvelope entry_envelope() {
     const Runner* runner = acting();
     return runner == nullptr ? kEntryAtRest : runner->view()->entry;

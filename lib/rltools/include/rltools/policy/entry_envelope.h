@@ -1,6 +1,7 @@
-// What a quadrotor's policy may be handed: a vehicle that is slow, near, level and high enough for
-// it to recover. The bounds are measured (docs/gate.md, "What a policy may be handed"), stand in
-// the policy's image, and are checked by a flight controller before the policy acts.
+// The states in which a quadrotor's policy may be handed the vehicle: a vehicle that is slow, near,
+// level and high enough for it to recover. The bounds are measured (docs/gate.md, "What a policy
+// may be handed"), stand in the policy's image, and are checked by a flight controller before the
+// policy acts.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +26,16 @@ struct EntryState {
   float speed_m_s, offset_m, tilt_rad, rate_rad_s, height_m;
 };
 
-// What is needed of `height_m` at rest, too. The rest is for what a recovery loses, and is needed
-// as far as the state goes to a bound: a vehicle that hovers need not be as high as one that is
-// fast.
+// The part of `height_m` that is needed at rest, too. The rest is for what a recovery loses, and is
+// needed as far as the state goes to a bound: a vehicle that hovers need not be as high as one that
+// is fast.
 constexpr float kEntryMargin_m = 0.5f;
 
-// Of an image that states none: from rest, at the target. The shipped recipes' policies tilt by at
-// most 46 degrees from there, and lose 0.1 m of height (docs/gate.md).
+// The envelope of an image that states none: from rest, at the target. The shipped recipes'
+// policies tilt by at most 46 degrees from there, and lose 0.1 m of height (docs/gate.md).
 constexpr EntryEnvelope kEntryAtRest = {0.5f, 0.3f, 0.35f, 1.0f, 0.5f};
 
-// What keeps a policy from being handed the vehicle, in the order in which it is looked for.
+// Obstacles to handing a policy the vehicle, in the order in which they are looked for.
 enum class EntryObstacle : std::uint8_t {
   none,
   not_finite,
@@ -60,7 +61,7 @@ constexpr const char* entry_obstacle_text(EntryObstacle obstacle) {
   return "unknown reason";
 }
 
-// How far a state goes to the bound that it is nearest to: 0 at rest, 1 at a bound.
+// Return how far a state goes to the bound that it is nearest to: 0 at rest, 1 at a bound.
 inline float part_of_bounds(const EntryEnvelope& envelope, const EntryState& state) {
   const float values[] = {state.speed_m_s, state.offset_m, state.tilt_rad, state.rate_rad_s};
   const float bounds[] = {envelope.speed_m_s, envelope.offset_m, envelope.tilt_rad,
@@ -78,8 +79,9 @@ inline float height_needed(const EntryEnvelope& envelope, const EntryState& stat
   return at_rest + (envelope.height_m - at_rest) * part_of_bounds(envelope, state);
 }
 
-// What is equal to a bound may enter. A height that is not known is no obstacle: not every vehicle
-// measures it, and its pilot sees the ground. All else must be known.
+// Return the first obstacle of a state. One that is equal to a bound may enter. A height that is
+// not known is no obstacle: not every vehicle measures it, and its pilot sees the ground. All else
+// must be known.
 inline EntryObstacle entry_obstacle(const EntryEnvelope& envelope, const EntryState& state) {
   if (!is_finite(state.speed_m_s) || !is_finite(state.offset_m) || !is_finite(state.tilt_rad) ||
       !is_finite(state.rate_rad_s)) {

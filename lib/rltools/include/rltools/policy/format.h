@@ -95,7 +95,7 @@ struct __attribute__((__may_alias__)) PolicyImageChoice {
   char name[kChannelNameBytes];
 };
 
-// What the policy may be handed: EntryEnvelope.
+// The states in which the policy may be handed the vehicle: EntryEnvelope.
 struct __attribute__((__may_alias__)) PolicyImageEntry {
   float speed_m_s;
   float offset_m;
@@ -113,7 +113,7 @@ static_assert(sizeof(PolicyImageChannel) == 48, "docs/policy_image.md gives the 
 static_assert(sizeof(PolicyImageChoice) == 24, "docs/policy_image.md gives the choice's bytes");
 static_assert(sizeof(PolicyImageEntry) == 24, "docs/policy_image.md gives the envelope's bytes");
 
-// Of the header and what lies behind it.
+// Return the bytes of the header and of the records behind it.
 constexpr std::uint16_t policy_header_bytes(bool is_recurrent) {
   return sizeof(PolicyImageHeader) +
          (is_recurrent ? sizeof(PolicyImageRecurrence) : std::size_t{0});
@@ -125,12 +125,13 @@ inline bool is_of_kind(const PolicyImageLayer& layer, PolicyLayerKind kind) {
 inline bool is_recurrent(const PolicyImageLayer& layer) {
   return is_of_kind(layer, PolicyLayerKind::gru) || is_of_kind(layer, PolicyLayerKind::lstm);
 }
-// Of a recurrent layer: what it remembers. An LSTM keeps its cells besides its outputs.
+// Return the numbers of a recurrent layer's hidden state. An LSTM keeps its cells besides its
+// outputs.
 inline int state_dim(const PolicyImageLayer& layer) {
   return is_of_kind(layer, PolicyLayerKind::lstm) ? 2 * layer.output_dim : layer.output_dim;
 }
 
-// Of what lies behind the header of format 2, where a tick lasts this long.
+// Return whether the record behind the header of format 2 is right, for a tick of this length.
 inline bool is_recurrence(const PolicyImageRecurrence& recurrence, std::uint32_t interval_us) {
   return is_step_interval(recurrence.trained_interval_us) &&
          recurrence.trained_interval_us % interval_us == 0 &&

@@ -21,7 +21,7 @@ struct PolicyNormalizer {
   const float* inverse_std;  // (observation_dim)
 };
 
-// Where a policy comes from; everything of the image but network and contract.
+// The origin of a policy: everything of the image but network and contract.
 struct PolicyOrigin {
   const char* experiment;
   const char* environment;

@@ -30,10 +30,10 @@ template <class T>
 
 namespace detail {
 
-// Return whether a field is this text and this ending, one behind the other.
+// Return whether a field is this text and this suffix, one behind the other.
 template <std::size_t Capacity>
-bool is_joined(const char (&field)[Capacity], const char* text, const char* ending) {
-  const char* const parts[] = {text, ending};
+bool is_joined(const char (&field)[Capacity], const char* text, const char* suffix) {
+  const char* const parts[] = {text, suffix};
   std::size_t i = 0;
   for (const char* part : parts) {
     for (; *part != '\0'; part++, i++) {

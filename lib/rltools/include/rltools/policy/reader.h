@@ -10,7 +10,8 @@
 
 namespace rlt {
 
-// What a check found: a reason, and which layer, channel, number or example it is about (else 0).
+// The outcome of a check: a reason, and the layer, channel, number or example that it is about
+// (else 0).
 struct PolicyVerdict {
   PolicyReason reason;
   std::uint32_t where;
@@ -18,8 +19,8 @@ struct PolicyVerdict {
   constexpr bool accepted() const { return reason == PolicyReason::accepted; }
 };
 
-// Where the parts of an image are that parse_policy() accepted. The image's bytes outlive this and
-// stay as they are: PolicyRunner in runtime.h sees to that.
+// The parts of an image that parse_policy() accepted. The image's bytes outlive this and stay as
+// they are: PolicyRunner in runtime.h sees to that.
 struct PolicyView {
   const PolicyImageHeader* header;
   const PolicyImageRecurrence* recurrence;  // null in format 1: there is no hidden state
@@ -72,7 +73,7 @@ inline const Record* record_at(const void* address) {
   return static_cast<const Record*>(address);
 }
 
-// Of finite numbers; 0 equals -0.
+// Return whether finite numbers are equal; 0 equals -0.
 inline bool same_value(float a, float b) { return !(a < b) && !(a > b); }
 
 // Accepted, or the number of the first value that is not finite.
@@ -183,7 +184,8 @@ inline PolicyVerdict check_channels(const PolicyImageChannel* channels, std::uin
   return {PolicyReason::accepted, 0};
 }
 
-// How many an action chooses from, of an image with choices: 0 where it is none, or cannot be.
+// Return the number of choices of an action, in an image with choices: 0 where it is none, or
+// cannot be.
 inline int choice_count(const PolicyImageChannel& channel) {
   if (!same_text(channel.unit, kChoiceUnit)) return 0;
   const bool is_count = channel.maximum >= 1.0f && channel.maximum < float{kMaxChoices};
@@ -229,7 +231,7 @@ inline bool has_masks(const PolicyView& policy) {
   return found;
 }
 
-// What the policy may be handed, which lies within the image: finite, and none below 0.
+// Read the entry envelope, which lies within the image: finite, and no bound below 0.
 inline PolicyVerdict check_entry(const PolicyImageEntry& record, EntryEnvelope& entry) {
   entry = {record.speed_m_s, record.offset_m, record.tilt_rad, record.rate_rad_s, record.height_m};
   const float bounds[] = {entry.speed_m_s, entry.offset_m, entry.tilt_rad, entry.rate_rad_s,
@@ -242,7 +244,7 @@ inline PolicyVerdict check_entry(const PolicyImageEntry& record, EntryEnvelope& 
   return {record.reserved == 0 ? PolicyReason::accepted : PolicyReason::malformed, 0};
 }
 
-// Whether a recurrent policy's example begins with a hidden state of zeros: 1, else 0.
+// Return 1 if a recurrent policy's example begins with a hidden state of zeros, else 0.
 inline std::uint32_t begins_word(const PolicyView& policy, std::uint32_t example) {
   std::uint32_t word;
   __builtin_memcpy(&word, policy.examples + std::size_t{example} * example_floats(policy), 4);
@@ -315,7 +317,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
     if (!verdict.accepted()) return verdict;
     tables_bytes += choices * sizeof(PolicyImageChoice);
   }
-  const std::uint64_t entry_place = tables_bytes;
+  const std::uint64_t entry_offset = tables_bytes;
   if (policy.states_entry) tables_bytes += sizeof(PolicyImageEntry);
   std::uint64_t parameter_count;
   verdict = detail::check_layers(policy, parameter_count);
@@ -332,7 +334,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   }
   policy.is_masked = detail::has_masks(policy);
   if (policy.states_entry) {
-    const auto& record = *detail::record_at<PolicyImageEntry>(image + entry_place);
+    const auto& record = *detail::record_at<PolicyImageEntry>(image + entry_offset);
     verdict = detail::check_entry(record, policy.entry);
     if (!verdict.accepted()) return verdict;
   }

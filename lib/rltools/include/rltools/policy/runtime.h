@@ -13,14 +13,15 @@ constexpr std::size_t scratch_floats_to_run(std::size_t widest, std::size_t max_
                                             std::size_t state_dim) {
   return 2 * widest + max_products + state_dim;
 }
-// Of a recurrent layer: 6 width of a GRU, 8 of an LSTM.
+// Return the floats of a recurrent layer's products: 6 widths of a GRU, 8 of an LSTM.
 constexpr std::size_t products_of(int gates, std::size_t width) {
   return 2 * static_cast<std::size_t>(gates) * width;
 }
 inline std::size_t scratch_floats_to_run(const PolicyView& policy) {
   return scratch_floats_to_run(policy.widest, policy.max_products, state_dim(policy));
 }
-// Where in it the hidden state (state_dim) lies that the last step has led to.
+// Return where in the scratch memory the hidden state (state_dim) lies that the last step has led
+// to.
 inline float* next_state(const PolicyView& policy, float* scratch) {
   return scratch + scratch_floats_to_run(policy) - state_dim(policy);
 }
@@ -30,10 +31,10 @@ inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
   return scratch_floats_to_run(policy) + policy.output_dim + policy.header->action_dim;
 }
 
-// Where in `scratch`, which has scratch_floats_to_run(), the network's outputs (output_dim) lie for
-// the normalized observation (observation_dim), of a step from the hidden state `state`
-// (state_dim), which may be next_state(); null where that is zero, or there is none. visit(values,
-// count) sees the output of every layer, which of a GRU is its state.
+// Run the network on the normalized observation (observation_dim), and return where in `scratch`,
+// which has scratch_floats_to_run(), its outputs (output_dim) lie: a step from the hidden state
+// `state` (state_dim), which may be next_state(); null where that is zero, or there is none.
+// visit(values, count) sees the output of every layer, which of a GRU is its state.
 template <class Device, class Visit>
 const float* policy_outputs(Device device, const PolicyView& policy,
                             const AliasingFloat* observation, const float* state, float* scratch,
@@ -151,8 +152,8 @@ PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scr
   for (std::uint32_t i = 0; i < header.example_count; i++) {
     const AliasingFloat* observation = example_observation(policy, i);
     const AliasingFloat* expected = observation + header.observation_dim;
-    const bool goes_on = policy.recurrence != nullptr && detail::begins_word(policy, i) == 0;
-    float* state = goes_on ? next_state(policy, scratch) : nullptr;
+    const bool continues = policy.recurrence != nullptr && detail::begins_word(policy, i) == 0;
+    float* state = continues ? next_state(policy, scratch) : nullptr;
     const std::uint32_t trace = policy_trace(device, policy, observation, state, output, scratch);
     scale_action(policy, observation, output, action);
     // trace, output and action lie one after another, in the image as here
@@ -165,7 +166,7 @@ PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scr
   return {PolicyReason::accepted, 0};
 }
 
-// Where an action comes from. All but `from_policy` are faults: the action is the safe one then.
+// Sources of an action. All but `from_policy` are faults: the action is the safe one then.
 enum class ActionSource : std::uint8_t {
   from_policy,
   no_policy,               // none has been accepted
@@ -174,8 +175,8 @@ enum class ActionSource : std::uint8_t {
 };
 
 namespace detail {
-// Of a past action in the history, or kSumIndex and the observation that is summed up; it lies in
-// scratch memory.
+// Index of a past action in the history, or kSumIndex and the observation that is summed up; it
+// lies in scratch memory.
 typedef std::uint16_t __attribute__((__may_alias__)) AliasingIndex;
 constexpr std::uint32_t kSumIndex = 0x8000u;
 
@@ -204,7 +205,7 @@ struct ImageCopy<0> {
 template <std::size_t ScratchFloats, int HistoryTicks = 0, std::size_t ImageBytes = 0>
 class PolicyRunner : detail::ImageCopy<ImageBytes> {
  public:
-  // What an accepted image may have at most.
+  // Limits of an accepted image.
   static constexpr std::size_t kMaxInputs = ScratchFloats / 2;
 
   explicit constexpr PolicyRunner(const PolicyContract& contract) : contract_(contract) {}
@@ -340,7 +341,8 @@ class PolicyRunner : detail::ImageCopy<ImageBytes> {
     float* behind = kept_state() + state_dim(view_);
     return reinterpret_cast<detail::AliasingIndex*>(behind);
   }
-  // What is asked for is looked up once, so that no tick compares names.
+  // Look up the past actions and sums that the image asks for, once, so that no tick compares
+  // names.
   PolicyVerdict find_added_inputs() {
     const std::uint32_t count = added_input_count(view_, contract_);
     if (scratch_floats_to_run(view_) + 2 * state_dim(view_) + (count + 1) / 2 > ScratchFloats) {

@@ -13,7 +13,7 @@
 
 namespace rlt {
 
-// What is in the slot that is not active.
+// Content of the slot that is not active.
 enum class Candidate : std::uint8_t {
   none,      // nothing that counts
   staged,    // a whole image that was checked; it has not acted

@@ -1,5 +1,5 @@
-// Where a board keeps policy images: memory that is erased in blocks and then programmed, as flash
-// is. slots.h needs a type with
+// The storage in which a board keeps policy images: memory that is erased in blocks and then
+// programmed, as flash is. slots.h needs a type with
 //   static constexpr std::uint32_t kEraseBytes;     a block, which erase() sets to 0xff
 //   static constexpr std::uint32_t kProgramBytes;   what is programmed at once: 1, 2, 4 … 32
 //   std::uint32_t size() const;                     bytes, a multiple of kEraseBytes

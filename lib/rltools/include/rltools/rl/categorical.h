@@ -18,7 +18,8 @@ namespace rlt {
 // The logit of what is forbidden: its probability is exactly 0, and nothing is learnt from it.
 constexpr double kMaskedLogit = -1e30;
 
-// Of the environment E, by what it observes, where not all choices of an action are forbidden.
+// Mask the logits of the choices that an observation of the environment E forbids, where not all
+// choices of an action are forbidden.
 template <class E, class T>
 void mask_actions([[maybe_unused]] const T* observation, [[maybe_unused]] T* logit) {
   if constexpr (kChoiceMasks<E>.any) {
@@ -59,7 +60,7 @@ int draw_choice(const T* logit, int count, T uniform) {
   return count - 1;
 }
 
-// What a row adds to the sums of a minibatch.
+// Terms that a row adds to the sums of a minibatch.
 template <class T>
 struct ChoiceRow {
   T objective, kl, entropy;

@@ -19,13 +19,13 @@ template <class T, int Rows, int Action>
 struct ClippedRows {
   T action[Rows * Action], mean_before[Rows * Action], mean[Rows * Action], advantage[Rows];
   T objective[Rows], kl[Rows];
-  // Of the loss, -J / batch_size.
+  // Gradients of the loss, -J / batch_size.
   T mean_gradient[Rows * Action], log_std_gradient[Rows * Action];
   std::uint32_t is_clipped[Rows];  // 1: the ratio is beyond the range
 };
 
-// Of one row: J, the slope of the loss, -J / batch_size, in log pi, and 1 where the ratio is beyond
-// the range.
+// The objective of one row: J, the slope of the loss, -J / batch_size, in log pi, and 1 where the
+// ratio is beyond the range.
 template <class T>
 struct ClippedObjective {
   T objective, slope;
@@ -41,7 +41,8 @@ template <class T>
           math::absolute(ratio - T(1)) > clip_range ? 1u : 0u};
 }
 
-// How many of a tile's rows are taken at once: as many as there are lanes, or what divides them.
+// Return the number of a tile's rows that are taken at once: as many as there are lanes, or a
+// divisor of the rows.
 constexpr int rows_at_once(int tile_rows) {
   int rows = 1;
   while (rows < kLaneCount && tile_rows % (2 * rows) == 0) rows *= 2;

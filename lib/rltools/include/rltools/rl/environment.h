@@ -12,7 +12,7 @@
 // (core/fields.h). A checkpoint stores the fields. The constants' values in `Parameters{}` tell one
 // environment from another of the same name.
 //
-// What an environment does not state, EnvironmentDefaults states for it. It may also have
+// EnvironmentDefaults states what an environment does not. It may also have
 //   void        sample_parameters(device, environment, Parameters&, RandomStream)
 //   const char* unavailable(device, environment)
 //   void        step_async(device, environment, const State* states, int count, const T* action)
@@ -46,9 +46,9 @@
 
 namespace rlt {
 
-// What a step gave: its reward, and whether it ended in a terminal state, from which nothing more
-// is to be had. An episode that is cut off is not terminated: after a number of steps, which is
-// not the environment's affair, or where the environment says so (`truncated`, of one that
+// The result of a step: its reward, and whether it ended in a terminal state, from which nothing
+// more is to be had. An episode that is cut off is not terminated: after a number of steps, which
+// is not the environment's affair, or where the environment says so (`truncated`, of one that
 // kTruncates). A step that is lost, of one that kIsExternal, did not take place: the state is as
 // before, nothing is learnt from it, and the episode is over.
 template <class T>
@@ -59,14 +59,14 @@ struct StepResult {
   bool lost = false;
 };
 
-// What an element is in a mirror: this one, times 1 or -1.
+// The image of an element in a mirror: this one, times 1 or -1.
 struct Mirrored {
   int element, sign;
 };
 
 constexpr std::uint32_t kUnlimitedSteps = 0xffffffffu;
 
-// What an environment states by a member of the same name, where it is otherwise.
+// Defaults of an environment, which replaces one by a member of the same name.
 struct EnvironmentDefaults {
   // Steps after which an episode is cut off, unless somebody asks for another number.
   static constexpr std::uint32_t kEpisodeSteps = kUnlimitedSteps;
@@ -78,25 +78,26 @@ struct EnvironmentDefaults {
   // Ticks of its contract's rate that a step lasts, where it acts less often than the board on
   // which its policies are to act.
   static constexpr int kTicksPerStep = 1;
-  // How many values observe() writes behind the kObservationDim of the policy: what it knows and
-  // its policy is not to see. Critics learn from all.
+  // Number of values that observe() writes behind the kObservationDim of the policy: the
+  // environment knows them, and its policy is not to see them. Critics learn from all.
   static constexpr int kPrivilegedDim = 0;
-  // How many mirrors it is the same in. One that has any says what they make of each element of
-  // what is observed, as critics see it, and done:
+  // Number of mirrors in which it is the same. One that has any states the image of each element of
+  // observations, as critics see them, and actions:
   //   static constexpr Mirrored mirrored_observation(int mirror, int element)
   //   static constexpr Mirrored mirrored_action(int mirror, int element)
   static constexpr int kMirrors = 0;
-  // Whether it may end an episode by itself at any step, without a terminal state.
+  // True if it may truncate an episode by itself at any step, without a terminal state.
   static constexpr bool kTruncates = false;
-  // Whether another program plays its episodes (environments/external/): its state is then not all
+  // True if another program plays its episodes (environments/external/): its state is then not all
   // of an episode, so that a run that goes on from a checkpoint begins new ones; and a step of it
   // may be lost.
   static constexpr bool kIsExternal = false;
-  // What is chosen at run time, and is the same for all episodes of a run: one that has settings
-  // lists them as hyperparameters (rl/hyperparameters.h) and carries them as its one member,
-  // `Settings settings`. They follow the algorithm's in the list of the run's hyperparameters, so
-  // that `--set` and the protocol reach them. With which values the fingerprint tries what the
-  // environment does (rl/fingerprint.h), it states, so that all is reached that settings switch on:
+  // Values that are chosen at run time, and are the same for all episodes of a run: one that has
+  // settings lists them as hyperparameters (rl/hyperparameters.h) and carries them as its one
+  // member, `Settings settings`. They follow the algorithm's in the list of the run's
+  // hyperparameters, so that `--set` and the protocol reach them. With which values the fingerprint
+  // tries what the environment does (rl/fingerprint.h), it states, so that all is reached that
+  // settings switch on:
   //   static constexpr int kProbes
   //   static Settings probe_settings(int probe)        of 0 to kProbes - 1
   using Settings = void;
@@ -116,7 +117,7 @@ NotSampled sample_parameters(Generic, const EnvironmentDefaults&, Parameters&, R
 
 namespace detail {
 
-// Whether Expression<E> compiles.
+// True if Expression<E> compiles.
 template <template <class> class Expression, class E, class = void>
 constexpr bool kIsValid = false;
 template <template <class> class Expression, class E>
@@ -156,22 +157,22 @@ using ProbeSettings =
 
 namespace detail {
 
-// Where E lacks the defaults, that sentence is the only one.
+// E, or the defaults where it lacks them: so that the contract's sentence is the only error.
 template <class E>
 using Stated =
     std::conditional_t<std::is_base_of_v<EnvironmentDefaults, E>, E, EnvironmentDefaults>;
 
 }  // namespace detail
 
-// How many values critics see: those of the policy, and the privileged ones.
+// Number of values that critics see: those of the policy, and the privileged ones.
 template <class E>
 constexpr int kCriticObservationDim = E::kObservationDim + detail::Stated<E>::kPrivilegedDim;
 
-// How many outputs a network has whose policy acts there.
+// Number of outputs of a policy's network.
 template <class E>
 constexpr int kOutputDim = output_count(E::kActions, E::kActionDim);
 
-// Whether its actions are choices.
+// True if its actions are choices.
 template <class E>
 constexpr bool kIsDiscrete = choice_count(E::kActions, E::kActionDim) > 0;
 
@@ -271,7 +272,7 @@ constexpr bool kIsExternal = detail::Stated<E>::kIsExternal;
 template <class E>
 constexpr bool kHasSettings = !std::is_same_v<typename detail::Stated<E>::Settings, void>;
 
-// Whether episodes have dynamics of their own.
+// True if episodes have dynamics of their own.
 template <class E>
 constexpr bool kSamplesParameters =
     !std::is_same_v<NotSampled, decltype(sample_parameters(
@@ -292,7 +293,7 @@ void draw_parameters(Device device, const E& environment, typename E::Parameters
   sample_parameters(device, environment, parameters, random);
 }
 
-// What an environment E has to have.
+// Contract of an environment E.
 template <class E>
 struct EnvironmentContract {
   template <bool Asserts>

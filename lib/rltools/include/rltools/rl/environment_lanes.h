@@ -29,7 +29,7 @@
 
 namespace rlt {
 
-// Of vector_environment.h, which includes this header.
+// Defined in vector_environment.h, which includes this header.
 template <class E, int N>
 struct VectorEnvironment;
 template <class T>
@@ -77,7 +77,7 @@ struct EnvironmentLanes {
   std::uint32_t terminated[kLaneCount];
 };
 
-// Of lane `lane`.
+// Return the parameters of lane `lane`.
 template <class E>
 [[gnu::always_inline]] inline typename E::Parameters parameters_of_lane(
     [[maybe_unused]] const Lanes<parameter_words<E>()>& lanes, [[maybe_unused]] int lane) {
@@ -132,9 +132,9 @@ RLT_LOOP_OVER_LANES void observe_lanes(Device device, const E& shared,
   }
 }
 
-// Of kLaneCount environments from `first` on: states move on by `actions` (lanes, ActionDim), and
-// rewards, terminated and observations (lanes, CriticObservationDim) are set. `parameters` is null
-// where all have the nominal ones. With `LooksForNonFinite` a state whose step is not finite stays.
+// Step kLaneCount environments from `first` on by `actions` (lanes, ActionDim), and set rewards,
+// terminated and observations (lanes, CriticObservationDim). `parameters` is null where all have
+// the nominal ones. With `LooksForNonFinite` a state whose step is not finite stays.
 template <bool LooksForNonFinite, class Device, class E>
 void step_and_observe_lanes(Device device, const E& environment,
                             [[maybe_unused]] const typename E::Parameters* parameters,

@@ -157,7 +157,7 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
   return false;
 }
 
-// Of the episodes that have ended; at least one must have.
+// Return the report of the episodes that have ended; at least one must have.
 template <class E>
 EvaluationReport evaluation_report(const Evaluation<E>& evaluation) {
   using T = typename E::Scalar;

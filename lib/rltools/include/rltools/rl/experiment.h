@@ -1,5 +1,5 @@
-// What an experiment states beside its algorithm's own: its networks' widths and tiles, its run's
-// hyperparameters, and what it may ask for.
+// Parts of an experiment beside its algorithm's own: its networks' widths and tiles, its run's
+// hyperparameters, and its options.
 #pragma once
 
 #include <type_traits>
@@ -11,8 +11,8 @@
 
 namespace rlt {
 
-// What an experiment states of an algorithm and an environment, with actor and critic as the
-// algorithm has them for tasks, whose hidden layers have these widths. What derives from it adds
+// Base of an experiment with an algorithm and an environment, and with the actor and critic that
+// the algorithm has for tasks, whose hidden layers have these widths. The derived struct adds
 // kName, Hyperparameters and sizes.
 template <class A, class E, int... Hidden>
 struct TaskExperiment {
@@ -37,8 +37,8 @@ struct TaskHyperparametersOf<A, E, std::void_t<typename A::template Hyperparamet
 
 }  // namespace detail
 
-// What the algorithm A learns a task E with: its TaskHyperparameters, where it has no
-// HyperparametersOfTask.
+// Hyperparameters with which the algorithm A learns a task E: its TaskHyperparameters, where it has
+// no HyperparametersOfTask.
 template <class A, class E>
 using TaskHyperparametersOf = typename detail::TaskHyperparametersOf<A, E>::Type;
 
@@ -62,8 +62,8 @@ struct SecondCriticScratch {};
 template <class E>
 struct WithSecondCriticScratch : E, SecondCriticScratch {};
 
-// What an experiment may state beside its sizes, which not every algorithm reads. Where it is not
-// read, it is refused: training.h, AlgorithmContract, has the sentences.
+// Options that an experiment may state beside its sizes. An option that its algorithm does not read
+// is refused: AlgorithmContract of training.h has the sentences.
 #define RLT_OPTIONS(X) X(kWindowSteps) X(kMirrored) X(kNormalized) X(kAveragedUpdates)
 
 // Which of them an algorithm reads, and whether it learns recurrent networks: its struct Reads
@@ -138,7 +138,8 @@ constexpr bool kIsMirrored = detail::States_kMirrored<E>::value;
 
 namespace detail {
 
-// Where an environment lacks its defaults, that sentence is the only one.
+// An experiment that is not kMirrored does not need kMirrors, which an environment without the
+// defaults lacks: so that the sentence on those is the only one.
 template <class E>
 constexpr int mirrors_learnt() {
   if constexpr (kIsMirrored<E>) return E::Environment::kMirrors;
@@ -206,7 +207,7 @@ struct MirrorContract {
   }
 };
 
-// Whether an experiment of TD3 or SAC learns from observations that a running normalizer
+// True if an experiment of TD3 or SAC learns from observations that a running normalizer
 // (rl/normalizer.h) has scaled, which it says by `kNormalized = true`. PPO has one anyway.
 template <class E>
 constexpr bool kIsNormalized = detail::States_kNormalized<E>::value;

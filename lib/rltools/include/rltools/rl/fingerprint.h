@@ -1,7 +1,7 @@
-// What learning depends on, item by item and by name, and the fingerprint, which is the hash over
-// the items: a checkpoint, a board and a host agree where their fingerprints do, and where they
-// differ the items say in what. The values of hyperparameters are not among them, as they are set
-// for each run, nor is what changes no bit, as the tile.
+// Everything that learning depends on, item by item and by name, and the fingerprint, which is the
+// hash over the items: a checkpoint, a board and a host agree where their fingerprints do, and
+// where they differ the items say in what. The values of hyperparameters are not among them, as
+// they are set for each run, nor is what changes no bit, as the tile.
 #pragma once
 
 #include <type_traits>
@@ -72,7 +72,7 @@ void add_bits(Fnv1a& hash, T value) {
   for (const unsigned char byte : bytes) hash.add_byte(byte);
 }
 
-// How often the environment is tried.
+// Return the number of probes of the environment.
 template <class Environment>
 constexpr int probes() {
   if constexpr (kHasSettings<Environment>) return Environment::kProbes;
@@ -90,9 +90,9 @@ Environment probed([[maybe_unused]] int probe) {
   return environment;
 }
 
-// What the environment does in a few steps of each probe with random actions: every edit of an
-// equation that matters there is another hash. Where it has settings, an episode that ends is
-// followed by another one, so that a probe with narrow limits shows many beginnings.
+// Return a hash of the environment's behavior in a few steps of each probe with random actions:
+// every edit of an equation that matters there is another hash. Where it has settings, an episode
+// that ends is followed by another one, so that a probe with narrow limits shows many beginnings.
 template <class Environment>
 std::uint32_t behavior_hash() {
   using T = typename Environment::Scalar;

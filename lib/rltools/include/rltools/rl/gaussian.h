@@ -19,7 +19,7 @@ struct LogStd {
   alignas(64) T values[Action];
 };
 
-// That of choices, which have none: for the same code, a number that stays as it is.
+// The deviations of choices, which have none: for the same code, a number that stays as it is.
 template <class T>
 struct LogStd<T, 0> {
   using Scalar = T;
@@ -49,7 +49,8 @@ struct LogRatioAndKl {
   T log_ratio, kl;
 };
 
-// Of one row; also dlog pi'/dm' and dlog pi'/dlog d', (Action) each.
+// Compute the ratio and the KL divergence of one row; also dlog pi'/dm' and dlog pi'/dlog d',
+// (Action) each.
 template <class T, int Action>
 LogRatioAndKl<T> gaussian_change(const GaussianChange<T, Action>& change, const T* action,
                                  const T* mean_before, const T* mean, T* mean_slope,

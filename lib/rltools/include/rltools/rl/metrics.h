@@ -16,7 +16,7 @@ struct MetricInfo {
   const char* description;
 };
 
-// How many a progress message carries (lib/protocol/rltools.xml).
+// Maximum number that a progress message carries (lib/protocol/rltools.xml).
 constexpr int kMaxMetrics = 16;
 
 // Return whether a step computed the metric.

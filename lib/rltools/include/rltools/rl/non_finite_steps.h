@@ -9,8 +9,8 @@
 
 namespace rlt {
 
-// Where an environment E gave a number that is not finite: by which step, or in which first
-// observation.
+// The step, or the first observation, in which an environment E returned a number that is not
+// finite.
 template <class E>
 struct NonFiniteTransition {
   static constexpr int kNone = -1;
@@ -52,7 +52,7 @@ bool are_finite(const typename E::Scalar* rewards, const typename E::Scalar* obs
 
 }  // namespace detail
 
-// Whether steps that are not finite are looked for: those of a Store with store.non_finite(index),
+// True if steps that are not finite are looked for: those of a Store with store.non_finite(index),
 // which is called on the worker that has the environment. The state is then as before the step, for
 // somebody to say which one it was, and no episode begins. What plays episodes elsewhere looks for
 // itself.

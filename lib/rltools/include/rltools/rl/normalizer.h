@@ -21,7 +21,7 @@ struct Normalizer {
   double count;  // of observations
   double mean[Dimension];
   double sum_of_squares[Dimension];  // of differences from the mean
-  // What follows from these, as it is applied: (observation - shift) * scale.
+  // Their result as it is applied: (observation - shift) * scale.
   T shift[Dimension];
   T scale[Dimension];
 };
@@ -49,7 +49,7 @@ void apply_moments(Normalizer<T, D>& normalizer) {
 
 // Update the moments with `rows` observations (rows, D).
 template <class T, int D>
-void take_in(Normalizer<T, D>& normalizer, const T* observations, int rows) {
+void update_moments(Normalizer<T, D>& normalizer, const T* observations, int rows) {
   const double count = normalizer.count, added = rows;
   const double total = count + added;
   double mean[D] = {}, sum_of_squares[D] = {};

@@ -1,5 +1,5 @@
-// What off-policy algorithms share (td3.h, sac.h, dqn.h): steps of the environments into the replay
-// buffer, and batches from it. The two critics of TD3 and SAC: twin_critics.h.
+// The shared parts of off-policy algorithms (td3.h, sac.h, dqn.h): steps of the environments into
+// the replay buffer, and batches from it. The two critics of TD3 and SAC: twin_critics.h.
 #pragma once
 
 #include <type_traits>
@@ -161,7 +161,7 @@ void update_normalizer([[maybe_unused]] Training<E>& training) {
       const auto* row = current_observation(buffer_of(training.replay, index));
       for (int i = 0; i < kSeen; i++) present(index, i) = row[i];
     }
-    take_in(training.learner.normalizer, present.data(), kEnvironmentCount<E>);
+    update_moments(training.learner.normalizer, present.data(), kEnvironmentCount<E>);
     average_over_mirrors(training, training.learner.normalizer);
   }
 }

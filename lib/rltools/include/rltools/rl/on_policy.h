@@ -1,5 +1,5 @@
-// What on-policy algorithms share (ppo.h): a rollout of several environments with a Gaussian
-// policy. The values and advantages of its rows: rollout_values.h.
+// The shared parts of on-policy algorithms (ppo.h): a rollout of several environments with a
+// Gaussian policy. The values and advantages of its rows: rollout_values.h.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +22,7 @@ constexpr int kRolloutRows = E::kRolloutSteps * kEnvironmentCount<E>;
 template <class E>  // in an epoch
 constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 
-// What an experiment E of any of these algorithms has to have.
+// Contract of an experiment E of any of these algorithms.
 template <class E>
 struct OnPolicyContract {
   template <bool Asserts>
@@ -51,7 +51,7 @@ struct OnPolicyContract {
   }
 };
 
-// How many of an environment's episodes can be cut off within a rollout.
+// Maximum number of an environment's episodes that are truncated within a rollout.
 template <class E>
 constexpr int kMaxTruncations =
     E::Environment::kTruncates ? E::kRolloutSteps
@@ -233,7 +233,7 @@ template <class E>
 void end_iteration(Training<E>& training) {
   auto& learner = training.learner;
   if (training.hyperparameters.norm_obs != 0) {
-    take_in(learner.normalizer, training.replay.observation, kRolloutRows<E>);
+    update_moments(learner.normalizer, training.replay.observation, kRolloutRows<E>);
     average_over_mirrors(training, learner.normalizer);
   }
   training.replay.size = 0;

@@ -1,4 +1,4 @@
-// How an environment shows itself: flat shapes, whose numbers are expressions of its channels.
+// The picture of an environment: flat shapes, whose numbers are expressions of its channels.
 // docs/environments.md, "A picture", has the kinds, the looks and the functions. An environment
 // that has one lists it:
 //   static constexpr Shape kPicture[] = {{"view", "", "-1.3, -1.3, 1.3, 1.3"},

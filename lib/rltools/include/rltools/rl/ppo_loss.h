@@ -10,11 +10,11 @@
 
 namespace rlt::ppo {
 
-// How many actions have a deviation: none of those that are choices.
+// Number of actions that have a deviation: none of those that are choices.
 template <class E>
 constexpr int kDeviations = kIsDiscrete<typename E::Environment> ? 0 : E::Environment::kActionDim;
 
-// What all rows have in common: how the deviations have changed; of choices nothing.
+// The part that all rows have in common: the change of the deviations; of choices nothing.
 struct ChoicesChange {};
 template <class E>
 using PolicyChange = std::conditional_t<kDeviations<E> == 0, ChoicesChange,
@@ -29,7 +29,7 @@ PolicyChange<E> policy_change(const Training<E>& training) {
   }
 }
 
-// What the rows of a minibatch add up to.
+// Sums over the rows of a minibatch.
 template <class T>
 struct Sums {
   T policy_loss, value_loss, kl, entropy;

@@ -1,4 +1,4 @@
-// What is set of PPO, and what it says of its learning (algorithms/ppo.h).
+// Hyperparameters and metrics of PPO (algorithms/ppo.h).
 #pragma once
 
 #include "rltools/rl/hyperparameters.h"
@@ -27,7 +27,7 @@ namespace rlt {
   X(std::uint32_t, normalize_advantage, 1, 0, 1, "",                                              \
     "1: a minibatch's advantages are normalized.")                                                \
   X(std::uint32_t, recompute_advantage, 0, 0, 1, "",                                              \
-    "1: advantages are computed anew in each epoch.")                                             \
+    "1: advantages are computed again in each epoch.")                                            \
   X(std::uint32_t, adaptive_lr, 1, 0, 1, "", "1: the learning rate follows the policy's change.") \
   X(float, target_kl, 0.008, 1e-9, 10, "nat",                                                     \
     "Change of the policy that the learning rate is for.")                                        \

@@ -20,8 +20,8 @@ struct PolicyRows<Environment, Rows, true> {
   alignas(64) typename Environment::Scalar policy_rows[Rows * Environment::kObservationDim];
 };
 
-// What the policy sees of observations (rows, CriticObservationDim): (rows, ObservationDim), which
-// in `memory` are the last ones asked for.
+// Return the policy's part of observations (rows, CriticObservationDim): (rows, ObservationDim),
+// which in `memory` are the last ones asked for.
 template <class Device, class Environment, int Rows, class Observations>
 const Observations& policy_part(Device, const Observations& observations,
                                 PolicyRows<Environment, Rows, false>&) {

@@ -1,5 +1,5 @@
-// What N environments did in a number of steps with one policy, for on-policy learning. A row is a
-// step of an environment: row = step * N + environment.
+// Steps of N environments with one policy, for on-policy learning. A row is a step of an
+// environment: row = step * N + environment.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct RolloutBuffer {
   static constexpr int kOutputDim = OutputDim;
   static constexpr int kTruncations = Truncations;
 
-  // How a row's step ended.
+  // Ends of a row's step.
   static constexpr std::uint8_t kRunning = 0;
   static constexpr std::uint8_t kTerminated = 1;
   static constexpr std::uint8_t kTruncated = 2;
@@ -56,7 +56,7 @@ void clear(RolloutBuffer<T, S, N, O, A, C, M>& rollout) {
   rollout.size = 0;
 }
 
-// How many episodes of an environment were truncated before row step `step`.
+// Return the number of an environment's episodes that were truncated before row step `step`.
 template <class T, int S, int N, int O, int A, int C, int M>
 int truncations_before(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environment,
                        int step) {
@@ -67,7 +67,7 @@ int truncations_before(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int en
   return count;
 }
 
-// Where the final observation of an environment's truncated episode number `truncation` lies.
+// Return the final observation of an environment's truncated episode number `truncation`.
 template <class T, int S, int N, int O, int A, int C, int M>
 T* final_observation(RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environment, int truncation) {
   return rollout.final_observation + (environment * C + truncation) * O;

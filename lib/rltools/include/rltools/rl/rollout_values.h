@@ -28,9 +28,9 @@ void compute_values_at_once(Device device, Training<E>& training) {
           scratch.current_value_buffer);
 }
 
-// Of a recurrent critic: scratch.value_of_row and scratch.current_value as above, step by step, and
-// scratch.final_value of the states in which episodes were cut off. At the end the present states
-// are those after the rollout.
+// Compute the values of a recurrent critic: scratch.value_of_row and scratch.current_value as
+// above, step by step, and scratch.final_value of the states in which episodes were cut off. At the
+// end the present states are those after the rollout.
 template <class Device, class E>
 void compute_values_in_order(Device device, Training<E>& training) {
   using T = typename E::Scalar;
@@ -75,7 +75,7 @@ void compute_values_in_order(Device device, Training<E>& training) {
                scratch.current_value_buffer);
 }
 
-// Of the state in which an episode was cut off.
+// Return the value of the state in which an episode was truncated.
 template <class Device, class E>
 typename E::Scalar value_of_final(Device device, Training<E>& training, int environment, int step) {
   const int number = truncations_before(training.replay, environment, step);

@@ -57,7 +57,8 @@ using CriticOf = typename detail::CriticOfExperiment<E>::Type;
 template <class E>
 constexpr bool kHasRecurrent = kIsRecurrent<ActorOf<E>> || kIsRecurrent<CriticOf<E>>;
 
-// Whether the experiment's algorithm reads all of its options, and learns its recurrent networks.
+// Contract of experiment and algorithm: it reads all of the options, and learns recurrent networks
+// if there are any.
 template <class E>
 struct AlgorithmContract {
   template <bool Asserts>
@@ -87,8 +88,7 @@ struct AlgorithmContract {
 template <class E>
 struct Training {
   using Experiment = E;
-  // What does not fit together is said here, in one sentence, and nothing else of the run is
-  // compiled.
+  // These say in one sentence what does not fit together; nothing else of the run is compiled then.
   static_assert((EnvironmentContract<typename E::Environment>::template check<true>(), true));
   static_assert((E::Algorithm::template ExperimentContract<E>::template check<true>(), true));
   static_assert((AlgorithmContract<E>::template check<true>(), true));
@@ -99,7 +99,7 @@ struct Training {
   Scratch<E>& scratch;  // activations and gradients; not part of the state
 };
 
-// Where a run stands, beside its environments' episodes: environment steps done, of all
+// The progress of a run, beside its environments' episodes: environment steps done, of all
 // environments; updates done; the returns of the last and of the best training episode, NaN before
 // the first has ended. Part of the training state.
 template <class T>
@@ -126,7 +126,7 @@ typename E::Environment environment_of(const Training<E>& training) {
   return with_settings<E>(training.hyperparameters);
 }
 
-// What one training step did.
+// The report of one training step.
 template <class E>
 struct StepReport {
   bool finite = true;  // false once an action, loss or return is no finite number
@@ -196,8 +196,8 @@ void note_no_action(StepReport<E>& report, T (&present)[Count]) {
   });
 }
 
-// Whether the environment and the experiment keep their contracts; what relies on them is compiled
-// only then.
+// True if the environment and the experiment keep their contracts; code that relies on them is
+// compiled only then.
 template <class E>
 constexpr bool kKeepsContracts =
     kIsKept<AlgorithmContract<E>> && kIsKept<EnvironmentContract<typename E::Environment>> &&

@@ -1,5 +1,5 @@
-// What TD3 and SAC share besides off_policy.h: an actor and two critics with their targets, how
-// they begin, and the scratch memory in which they work. How they learn: td3.h, sac.h.
+// The shared parts of TD3 and SAC besides off_policy.h: an actor and two critics with their
+// targets, how they begin, and the scratch memory in which they work. How they learn: td3.h, sac.h.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +22,7 @@ struct WithAverage<E, true> {
   typename E::Actor actor_average;
 };
 
-// What both algorithms learn, and where a run stands.
+// The state of both algorithms: the networks that learn, and the progress of the run.
 template <class E>
 struct TwinCriticsLearner : WithNormalizer<E>, WithAverage<E> {
   typename E::Actor actor;
@@ -140,7 +140,7 @@ struct TwinCritics : OffPolicy {
   }
 };
 
-// What an experiment E of these algorithms has to have.
+// Contract of an experiment E of these algorithms.
 template <class E>
 struct TwinCriticsContract {
   template <bool Asserts>

@@ -1,8 +1,9 @@
 // Many environments of a kind, each in an episode of its own: stepped together, and begun again
 // where an episode ends. What they need is arrays that the caller owns, a row for each environment.
 //
-// What environment i draws depends on the seed, on i, and on its episode's number or on the step,
-// never on the other environments: they may be worked on in any order, by any number of threads.
+// The numbers that environment i draws depend on the seed, on i, and on its episode's number or on
+// the step, never on the other environments: they may be worked on in any order, by any number of
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace rlt {
 
-// How many environments an experiment E runs: E::kEnvironments, or one.
+// Number of environments that an experiment E runs: E::kEnvironments, or one.
 template <class E, class = void>
 struct EnvironmentCount {
   static constexpr int kValue = 1;
@@ -88,8 +89,8 @@ void for_each_environment(Device device, int count, Function&& function) {
   for (int index = 0; index < count; index++) function(device, index);
 }
 
-// What a step of one environment gave. Of an episode that ended, `episode_return` is the sum of its
-// rewards.
+// The result of a step of one environment. `episode_return` is the sum of the rewards of an episode
+// that ended.
 template <class T>
 struct Transition {
   T reward;

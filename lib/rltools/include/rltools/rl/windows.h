@@ -2,7 +2,7 @@
 // kWindowSteps steps of an environment, which are learnt from as a whole. Without a recurrent
 // network a window is one step, and nothing of this is compiled.
 //
-// What a network's hidden state was before each window is kept with the rollout: the actor's as it
+// The hidden state of a network before each window is kept with the rollout: the actor's as it
 // acted, the critic's as it computed the values. Within a window it follows from the networks that
 // are learnt, and so do the gradients. It is zero where an episode begins.
 #pragma once
@@ -30,14 +30,14 @@ struct WindowSteps<E, std::void_t<decltype(E::kWindowSteps)>> {
 
 }  // namespace detail
 
-// Of an experiment: E::kWindowSteps, or one.
+// Steps of a window of an experiment: E::kWindowSteps, or one.
 template <class E>
 constexpr int kWindowSteps =
     detail::WindowSteps<E>::kStated > 0 ? detail::WindowSteps<E>::kStated : 1;
 template <class E>
 constexpr bool kHasWindows = kHasRecurrent<E>;
 
-// What an experiment with windows has to have; one without networks that are recurrent has none.
+// Contract of an experiment with windows; one without recurrent networks has none.
 template <class E>
 struct WindowContract {
   template <bool Asserts>
@@ -173,9 +173,9 @@ struct TileGradientBufferOf<E, Width, true> {
 template <class E, int Width>
 using TileGradientBuffer = typename TileGradientBufferOf<E, Width>::Type;
 
-// What learning from windows needs besides: a base of the scratch memory, for it to take no space
-// where there are none. The minibatch's windows; of a tile, where episodes begin, and states; the
-// values of the states in which episodes were cut off, and hidden states that do not move on.
+// Further scratch memory of learning from windows: a base of the scratch memory, for it to take no
+// space where there are none. The minibatch's windows; of a tile, where episodes begin, and states;
+// the values of the states in which episodes were cut off, and hidden states that do not move on.
 template <class E, int Truncations, bool Windows = kHasWindows<E>>
 struct WindowScratch {};
 template <class E, int Truncations>

@@ -147,8 +147,8 @@ TEST_CASE("it begins at every gate, to both sides and in both directions, and on
   for (std::uint32_t episode = 0; episode < 3000; episode++) {
     StateOf<float> state;
     reset(Generic{}, RacingCar<float>{}, {}, state, {9, Purpose::environment_reset, episode});
-    const auto place = racing_car::place(state.x_m, state.y_m);
-    CHECK(place.clearance_m > 0.4f);
+    const auto position = racing_car::track_position(state.x_m, state.y_m);
+    CHECK(position.clearance_m > 0.4f);
     CHECK(std::abs(state.ahead_x * state.ahead_x + state.ahead_y * state.ahead_y - 1) < 1e-6f);
     const auto& track = racing_car::kTrack<float>;
     for (int i = 0; i < racing_car::kGates; i++) {

@@ -37,7 +37,7 @@ struct TermList {
   int count;
 };
 
-// Where 16 sums start; the next 16 start `step` floats further.
+// Start values of 16 sums; the next 16 start `step` floats further.
 struct SumStart {
   const float* values;
   int step;

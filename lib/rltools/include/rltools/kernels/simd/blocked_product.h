@@ -80,8 +80,8 @@ class TransposedPanels {
   alignas(64) float copy_[block_length(Depth, kLongBlock) * kBlock];
 };
 
-// One product's operands and the place of its sums. A are the strides of `a`; start(r, c) gives the
-// vector that the sums from (r, c) on begin with, finish(r, c, vector) takes their end.
+// One product's operands and the memory of its sums. A are the strides of `a`; start(r, c) gives
+// the vector that the sums from (r, c) on begin with, finish(r, c, vector) takes their end.
 template <int Rows, int Columns, int Depth, class A, class Panels, class Start, class Finish>
 struct BlockedProduct {
   const float* a;

@@ -32,8 +32,8 @@ inline std::uint64_t nonzero_inputs(const float* values, int count) {
   return rest == 0 ? bits : bits | ~std::uint64_t{0} >> (64 - rest) << whole;
 }
 
-// What becomes of a sum: more terms follow, or it is the output, with ReLU or without. An output is
-// never -0.
+// End of a sum: more terms follow, or it is the output, with ReLU or without. An output is never
+// -0.
 enum class SumEnd { more_terms, output, relu_output };
 
 template <SumEnd End>

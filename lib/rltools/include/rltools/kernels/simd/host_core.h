@@ -1,5 +1,5 @@
-// What the kernels know of the host's core beyond its instructions: the width of its multiply-add
-// units, whether loads delay them, and the choices that follow. The compiler's target decides, and
+// Properties of the host's core beyond its instructions: the width of its multiply-add units,
+// whether loads delay them, and the choices that follow. The compiler's target decides, and
 // RLT_UNIT_BITS and RLT_LOADS_DELAY where RLT_UNIT_BITS is defined. No bit of a result depends on
 // it.
 //
@@ -56,8 +56,8 @@ constexpr int rows_of_tile(int terms) { return kLoadsDelay && terms >= 16 ? 6 : 
 // by itself loses more terms, and costs a load for each multiply-add.
 constexpr int kRowsSharingTerms = kLoadsDelay ? 4 : kWideUnits ? 2 : 1;
 
-// Whether a few sums are kept in a whole vector: on Intel's cores a multiply-add of 128 bits beside
-// vectors of 512 takes twice its time.
+// True if a small number of sums is kept in a whole vector: on Intel's cores a multiply-add of 128
+// bits beside vectors of 512 takes twice its time.
 constexpr bool kNarrowInWholeVector = kLoadsDelay;
 
 // relu() of a sum, which is no signaling NaN. On Intel's cores a comparison and a masked copy take

@@ -24,12 +24,12 @@ inline void permuted_indices(HostSimd, RandomStream stream, std::uint32_t first,
   constexpr int kBlock = 256;
   const std::uint32_t half_bits = permutation_half_bits(count);
   std::uint32_t index[kBlock];
-  int place[kBlock];
+  int position[kBlock];
   for (int begin = 0, block = 0; begin != rows; begin += block) {
     block = math::minimum(kBlock, rows - begin);
     int waiting = block;
     for (int i = 0; i < waiting; i++) {
-      place[i] = begin + i;
+      position[i] = begin + i;
       index[i] = first + static_cast<std::uint32_t>(begin + i);
     }
     // Those that come out beyond close up, and go through the network again.
@@ -38,10 +38,10 @@ inline void permuted_indices(HostSimd, RandomStream stream, std::uint32_t first,
       int beyond = 0;
       for (int i = 0; i < waiting; i++) {
         const std::uint32_t reached = index[i];
-        const int where = place[i];
+        const int where = position[i];
         to[where] = reached;
         index[beyond] = reached;
-        place[beyond] = where;
+        position[beyond] = where;
         beyond += reached >= count ? 1 : 0;
       }
       waiting = beyond;

@@ -14,8 +14,8 @@ constexpr std::bool_constant<(kernels::kLanes > 1)> transposes_fast(HostSimd) { 
 
 namespace kernels {
 
-// Where blocks of a row of `words` begin: the last one ends with the row, and overlaps the one
-// before, where the row has a whole one.
+// Return the word at which a block of a row of `words` begins: the last one ends with the row, and
+// overlaps the one before, where the row has a whole one.
 constexpr int block_begin(int block, int words) {
   return words < kLanes || (block + 1) * kLanes <= words ? block * kLanes : words - kLanes;
 }

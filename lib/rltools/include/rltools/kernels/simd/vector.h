@@ -91,7 +91,7 @@ inline Vector multiply_add_lower(Vector a, Vector b, Vector c) {
 inline Vector multiply_add(Vector a, Vector b, Vector c) {
   const Vector low = multiply_add_lower(a, b, c);
   const Vector high = multiply_add_lower(upper_half(a), upper_half(b), upper_half(c));
-  // Of the low and the high word of a sum.
+  // Masks of the low and the high word of a sum.
   constexpr std::uint32_t kDigits = math::kLowDigits, kMagnitude = ~math::kSignBit;
   constexpr std::uint32_t kSubnormalCount = math::kFirstNormalHigh - 1u;
   const Vector mask = wasm_u32x4_const(kDigits, kMagnitude, kDigits, kMagnitude);

@@ -36,7 +36,7 @@ struct SoftTerm {
 
 constexpr int kSoftTerms = 64;  // of a list: 1 KB of stack
 
-// Of a finite number; kZeroExponent stands for zero.
+// Return the bits of a finite number; kZeroExponent stands for zero.
 constexpr inline std::uint32_t pack_finite(const math::UnpackedFloat& x) {
   if (x.exponent == math::kZeroExponent) return x.sign;
   const std::uint32_t fraction = x.mantissa >> 7;
@@ -86,7 +86,7 @@ inline std::uint32_t sum_of_terms(const SoftTerm* term, const SoftTerm* end, int
   return pack_finite(sum);
 }
 
-// How far apart the factors of a row are, the second operand's rows, and its columns.
+// Distances between the factors of a row, the second operand's rows, and its columns.
 struct SoftSteps {
   int factor, row, column;
 };

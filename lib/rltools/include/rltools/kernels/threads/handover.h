@@ -53,7 +53,8 @@ class Handover {
   // Take tasks for the caller; an empty range where none is left.
   Tasks claim_first() { return claim(false); }
 
-  // How many tasks workers have claimed. It is final as soon as no task is left to claim.
+  // Return the number of tasks that workers have claimed. It is final as soon as no task is left to
+  // claim.
   int claimed_by_workers() const { return count_ - unpack(unclaimed_.load()).end; }
 
   bool are_workers_done() const {

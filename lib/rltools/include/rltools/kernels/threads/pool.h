@@ -100,7 +100,7 @@ class Pool {
   // Tells the workers the caller's processor. It is written only where it has changed, as the
   // workers read it before each of their tasks.
   void note_processor() {
-    const int processor = present_processor();
+    const int processor = current_processor();
     if (caller_processor_.load(std::memory_order_relaxed) == processor) return;
     caller_processor_.store(processor, std::memory_order_relaxed);
   }
@@ -176,7 +176,7 @@ class Pool {
   // moves to another processor, but not again before kMinBetweenMoves tasks: where it comes back
   // sooner, or may use no other, the caller works alone.
   void keep_off_caller(int& tasks_since_move) {
-    const int processor = present_processor();
+    const int processor = current_processor();
     if (processor < 0 || processor != caller_processor_.load(std::memory_order_relaxed)) {
       if (tasks_since_move < kMinBetweenMoves) tasks_since_move++;
       return;

@@ -9,7 +9,7 @@ namespace rlt {
 namespace threads {
 
 // The processor that the calling thread is on; -1 where the system does not say.
-inline int present_processor() {
+inline int current_processor() {
 #if defined(__linux__)
   return sched_getcpu();
 #else

@@ -11,8 +11,8 @@ namespace threads {
 
 class Punctuality {
  public:
-  // How long the caller waits for the workers' last tasks until they count as late: some 0.4 ms,
-  // longer than a task and shorter than a time slice of the system's.
+  // Spins for which the caller waits for the workers' last tasks until they count as late: some 0.4
+  // ms, longer than a task and shorter than a time slice of the system's.
   static constexpr int kPatientSpins = 16384;
 
   // To be asked once for each call; true where the caller is to work alone in this one.

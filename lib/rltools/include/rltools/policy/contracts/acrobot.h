@@ -1,6 +1,6 @@
-// What a policy for Gymnasium's Acrobot-v1 observes and does. The upper link's angle is 0 where it
-// hangs down, the lower link's is against the upper one; both grow counterclockwise, and so does
-// the torque between the links.
+// The observations and actions of a policy for Gymnasium's Acrobot-v1. The upper link's angle is 0
+// where it hangs down, the lower link's is against the upper one; both grow counterclockwise, and
+// so does the torque between the links.
 #pragma once
 
 #include "rltools/policy/contract.h"

@@ -1,5 +1,5 @@
-// What a policy for Gymnasium's CartPole-v1 observes and does. Angle 0 is upright, and grows to the
-// right.
+// The observations and actions of a policy for Gymnasium's CartPole-v1. Angle 0 is upright, and
+// grows to the right.
 #pragma once
 
 #include "rltools/policy/contract.h"

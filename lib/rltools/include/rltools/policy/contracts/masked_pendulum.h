@@ -1,4 +1,5 @@
-// What a policy for the pendulum observes that sees no velocity, and does: pendulum.h without it.
+// The observations and actions of a policy for the pendulum that sees no velocity: pendulum.h
+// without it.
 #pragma once
 
 #include "rltools/policy/contracts/pendulum.h"

@@ -1,4 +1,4 @@
-// What a policy for Gymnasium's Pendulum-v1 observes and does. Angle 0 is upright.
+// The observations and actions of a policy for Gymnasium's Pendulum-v1. Angle 0 is upright.
 #pragma once
 
 #include "rltools/policy/contract.h"

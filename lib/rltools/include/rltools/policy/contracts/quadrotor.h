@@ -1,5 +1,5 @@
-// What a policy that holds a position and a yaw with a quadrotor observes and does: the same for a
-// Crazyflie and for PX4, so that one policy flies both.
+// The observations and actions of a policy that holds a position and a yaw with a quadrotor: the
+// same for a Crazyflie and for PX4, so that one policy flies both.
 //
 // Frames. The *body*: x forward, y left, z up, right-handed. The *target*: its origin is the
 // position to hold, z up against gravity, x in the direction of the yaw to hold. A policy therefore

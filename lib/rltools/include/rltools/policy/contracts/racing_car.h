@@ -1,6 +1,6 @@
-// What a policy that drives a model car of 1:10 around a track observes and does: distances from
-// its center of mass to the border of the track, as a scanning lidar measures them, its speed and
-// its steering angle. Angles and the steering angle grow to the left.
+// The observations and actions of a policy that drives a model car of 1:10 around a track:
+// distances from its center of mass to the border of the track, as a scanning lidar measures them,
+// its speed and its steering angle. Angles and the steering angle grow to the left.
 #pragma once
 
 #include "rltools/policy/contract.h"
@@ -17,7 +17,7 @@ struct RacingCar {
   static constexpr float kMaxAcceleration_m_s2 = 5.0f;
   static constexpr int kObservationDim = kRays + 2;
   static constexpr int kActionDim = 2;
-  // Where the rays point to, in degrees from ahead.
+  // Directions of the rays, in degrees from ahead.
   static constexpr float kRay_deg[kRays] = {90, 60, 35, 20, 10, 0, -10, -20, -35, -60, -90};
   static constexpr Channel kObservations[kObservationDim] = {
       {"left_90", "m", 0.0f, kMaxRange_m},

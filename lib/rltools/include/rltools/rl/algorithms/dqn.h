@@ -265,7 +265,7 @@ struct Dqn : OffPolicy {
     }
   };
 
-  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
+  // Network and hyperparameters of a Gymnasium task, with hidden layers of these widths.
   template <class Environment, int... Hidden>
   using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
                              Environment::kObservationDim, Hidden..., kOutputDim<Environment>>;

@@ -44,7 +44,7 @@ constexpr double kFirstOutputs = 0.01;
 
 // A task with at most so many continuous actions learns with OrthogonalHyperparameters.
 constexpr int kMaxOrthogonalActions = 3;
-// Of orthogonal first weights: keeps the size of what ReLU lets through.
+// Gain of orthogonal first weights: keeps the size of what ReLU lets through.
 constexpr double kHiddenGain = 1.4142135623730951;
 
 }  // namespace ppo
@@ -288,7 +288,7 @@ struct Ppo : OnPolicy {
     }
   };
 
-  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
+  // Networks and hyperparameters of a Gymnasium task, with hidden layers of these widths.
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
                             Environment::kObservationDim, Hidden..., kOutputDim<Environment>>;

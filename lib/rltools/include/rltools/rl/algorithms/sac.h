@@ -190,7 +190,7 @@ struct Sac : TwinCritics {
     }
   }
 
-  // What an update of the actor found: means over the batch.
+  // Results of an update of the actor: means over the batch.
   template <class T>
   struct ActorReport {
     T loss;
@@ -341,7 +341,7 @@ struct Sac : TwinCritics {
     }
   };
 
-  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
+  // Networks and hyperparameters of a Gymnasium task, with hidden layers of these widths.
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
                             Environment::kObservationDim, Hidden..., 2 * Environment::kActionDim>;

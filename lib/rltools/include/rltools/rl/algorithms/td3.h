@@ -248,7 +248,7 @@ struct Td3 : TwinCritics {
     }
   };
 
-  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
+  // Networks and hyperparameters of a Gymnasium task, with hidden layers of these widths.
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::tanh,
                             Environment::kObservationDim, Hidden..., Environment::kActionDim>;

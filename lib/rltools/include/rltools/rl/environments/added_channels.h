@@ -1,5 +1,5 @@
-// What environments need that put channels behind another's observations: lists and texts that are
-// made when the program is compiled.
+// Lists and texts for environments that put channels behind another's observations, made when the
+// program is compiled.
 #pragma once
 
 #include "rltools/core/unrolled.h"

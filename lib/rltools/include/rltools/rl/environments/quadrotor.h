@@ -97,7 +97,8 @@ struct Quadrotor : contracts::Quadrotor, EnvironmentDefaults {
     return {mirror == 0 ? 3 - rotor : rotor ^ 1, 1};
   }
   static constexpr Mirrored mirrored_observation(int mirror, int element) {
-    // Of a vector, its element across the mirror; of a rotation, those about axes within it.
+    // A mirror turns the element of a vector across it, and those of a rotation about axes within
+    // it.
     constexpr int kSigns[kMirrors][kObservationDim] = {
         {1, -1, 1, 1, -1, 1, 1, -1, 1, -1, -1, 1, -1},
         {-1, 1, 1, -1, 1, 1, 1, 1, -1, -1, 1, -1, -1}};
@@ -128,7 +129,7 @@ void rotate_slightly(const T (&q)[4], const T (&a)[3], T (&result)[4]) {
   result[3] = scale * (q[3] + q[0] * z + q[1] * y - q[2] * x);
 }
 
-// Where the target is `time_s` after the beginning: a lemniscate of Gerono in the horizontal plane,
+// Set the target `time_s` after the beginning: a lemniscate of Gerono in the horizontal plane,
 // target_m to each side along x, its speed that of a phase at constant rate.
 template <class T, class State>
 void set_figure_eight(const Settings& settings, State& state, bool applies) {
@@ -258,8 +259,8 @@ void move_target(const Settings& settings, State& state, T step_s, RandomStream 
                       settings.task == static_cast<std::uint32_t>(Task::figure_eight));
 }
 
-// What a state earns, and whether it breaks a limit. `change`: the squared change of the action;
-// `fastest`: the greatest angular velocity within the step.
+// Return the reward of a state, and whether it breaks a limit. `change`: the squared change of the
+// action; `fastest`: the greatest angular velocity within the step.
 template <class T, class State>
 StepResult<T> judge(const Settings& settings, const State& state, T change, T fastest) {
   const T* p = state.position_m;

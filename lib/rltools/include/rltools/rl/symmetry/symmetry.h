@@ -63,10 +63,10 @@ constexpr bool units_mirror(int mirrors) {
   return true;
 }
 
-// Where the parameters of an actor, or of a critic, are in a mirror. A layer's bias counts as the
-// weights of one more input, which is its own image, and lies behind them in memory. Behind what
-// it sees of a state, a critic may see an action; behind an action, an actor may give the
-// logarithms of its deviations, which have no sign.
+// Images of the parameters of an actor, or of a critic, in a mirror. A layer's bias counts as the
+// weights of one more input, which is its own image, and lies behind them in memory. Behind what it
+// sees of a state, a critic may see an action; behind an action, an actor may give the logarithms
+// of its deviations, which have no sign.
 template <class E, class Network>
 struct ActorImages {
   using Environment = typename E::Environment;

@@ -11,7 +11,7 @@
 // but for a share of the environments that falls from 1 to 0 in the part `teacher_acts` of its
 // steps, in which the teacher does.
 //
-// What the two environments have in common says rl/algorithms/distillation/teacher.h.
+// teacher.h has what the two environments have in common.
 // Actions: a teacher's
 #pragma once
 
@@ -19,10 +19,10 @@
 
 #include "rltools/core/require.h"
 #include "rltools/nn/loss.h"
-#include "rltools/rl/algorithms/ppo.h"
 #include "rltools/rl/algorithms/distillation/parameters.h"
-#include "rltools/rl/fingerprint.h"
 #include "rltools/rl/algorithms/distillation/teacher.h"
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/fingerprint.h"
 
 namespace rlt {
 

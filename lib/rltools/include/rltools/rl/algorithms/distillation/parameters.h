@@ -1,4 +1,4 @@
-// What is set of distillation, and what it says of its learning (algorithms/distillation/distillation.h).
+// Hyperparameters and metrics of distillation (distillation.h).
 #pragma once
 
 #include "rltools/rl/ppo_parameters.h"

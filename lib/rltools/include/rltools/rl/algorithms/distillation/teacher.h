@@ -1,5 +1,5 @@
-// A teacher, of whose actions another policy learns (algorithms/distillation/distillation.h): what its
-// environment and the student's have to have in common, and what it would do in the student's.
+// A teacher, of whose actions another policy learns (algorithms/distillation/distillation.h): what
+// its environment and the student's have to have in common, and what it would do in the student's.
 //
 // Both environments have the same State, or the student's derives from the teacher's, and the same
 // Parameters and settings. What differs is what they observe, and what an action is.
@@ -15,8 +15,8 @@
 
 namespace rlt {
 
-// Where an action of the teacher's environment is another one of the student's, the former's header
-// has a translate_action() that sets it. Here it is the same one.
+// Translate an action of the teacher's environment into the student's: by default it is the same
+// one. Where it is another one, the teacher's environment has its own translate_action().
 template <class Parameters, class T>
 void translate_action(Generic, const EnvironmentDefaults&, const Parameters&, const T*, T*) {}
 
@@ -38,7 +38,7 @@ struct AskedIn<E, std::void_t<typename E::AskedIn>> {
 template <class E>
 using AskedIn = typename detail::AskedIn<E>::Environment;
 
-// What an experiment E with a Teacher has to have, so that it and its student fit together.
+// Contract of an experiment E with a Teacher: it and its student fit together.
 template <class E>
 struct StudentContract {
   template <bool Asserts>

@@ -153,7 +153,7 @@ class Connection {
     }
   }
 
-  // What has arrived is fetched at once, and kept until it is asked for.
+  // Receive `count` bytes. All that has arrived is fetched at once, and kept until it is asked for.
   bool receive(void* data, std::size_t count) {
     char* rest = static_cast<char*>(data);
     while (count > 0 && unavailable() == nullptr) {

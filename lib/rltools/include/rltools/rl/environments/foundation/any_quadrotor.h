@@ -14,12 +14,12 @@ namespace rlt {
 
 namespace quadrotor {
 
-// What is to be known of an airframe: the logarithms of greatest thrust to weight, of torque to
+// Number of traits of an airframe: the logarithms of greatest thrust to weight, of torque to
 // inertia about x, y and z (a rotor's, rad/s^2), of the lags of 5 ms and more; the part of the
 // thrust that is proportional to the speed; drag to mass; latency.
 constexpr int kTraits = 9;
 
-// How much of a rotor's greatest thrust a policy that knows the airframe has for a turn
+// The part of a rotor's greatest thrust that a policy that knows the airframe has for a turn
 // (known_quadrotor.h): half of it where a rotor turns the body by kSlowTurn rad/s^2 or less, and
 // the less the more it does, by the square root.
 constexpr double kSlowTurn = 80.0, kGreatestTurn = 0.5, kYawTurn = 0.25;
@@ -40,7 +40,7 @@ template <class T>
 void set_traits(const Airframe<T>& a, T substep_s, AnyParameters<T>& parameters) {
   constexpr T kKgM2 = T(1e-6), kMinLag_s = T(0.005);
   const T greatest = thrust(a, T(1));
-  // Of a positive number, its logarithm: 0 in the middle, 1 where it is `factor` times that.
+  // Logarithm of a positive number: 0 in the middle, 1 where it is `factor` times that.
   const auto scaled = [](T value, double middle, double factor) {
     return math::log(math::maximum(value, T(1e-6)) / static_cast<T>(middle)) /
            math::log(static_cast<T>(factor));

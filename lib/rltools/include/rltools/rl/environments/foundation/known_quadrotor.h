@@ -15,7 +15,7 @@ namespace rlt {
 
 namespace quadrotor {
 
-// What a policy that knows its airframe sees beside the others.
+// Further observations of a policy that knows its airframe.
 inline constexpr detail::ChannelList<4 + 4 + 3 + kTraits> kKnownChannels = {
     {// the rotors' speeds, and their commands
      {"lift", "1", -1.0f, 10.0f},
@@ -72,7 +72,7 @@ struct KnownQuadrotor : AnyQuadrotor<T, Ticks, Substeps> {
 
 namespace quadrotor {
 
-// What rotors with these parts of their greatest thrust do.
+// Compute the lift and the turns of rotors with these parts of their greatest thrust.
 template <class T>
 void lift_and_turns(const AnyParameters<T>& parameters, const T (&fraction)[4], T (&result)[4]) {
   const T right = fraction[0] + fraction[1], left = fraction[2] + fraction[3];
@@ -122,17 +122,17 @@ void observe(Generic device, const KnownQuadrotor<T, Ticks, Substeps>& environme
   T seen[kCriticObservationDim<Unknown>];
   observe(device, static_cast<const Unknown&>(environment), parameters, state, seen, random);
   unrolled<kSeen>([&](int i) { observation[i] = seen[i]; });
-  T thrust[4], told[4], effect[4], wanted[4];
+  T thrust[4], commanded[4], effect[4], wanted[4];
   const T greatest = parameters.thrust_0 + parameters.thrust_1 + parameters.thrust_2;
   unrolled<4>([&](int i) {
     const T speed = seen[kSeen + i];
     thrust[i] = math::fma(math::fma(parameters.thrust_2, speed, parameters.thrust_1), speed,
                           parameters.thrust_0) /
                 greatest;
-    told[i] = math::fma(T(0.5), state.last_action[i], T(0.5));
+    commanded[i] = math::fma(T(0.5), state.last_action[i], T(0.5));
   });
   quadrotor::lift_and_turns(parameters, thrust, effect);
-  quadrotor::lift_and_turns(parameters, told, wanted);
+  quadrotor::lift_and_turns(parameters, commanded, wanted);
   unrolled<4>([&](int i) {
     observation[kSeen + i] = effect[i];
     observation[kSeen + 4 + i] = wanted[i];

@@ -25,7 +25,7 @@ struct HalfCheetahTask : Task {
   static constexpr std::uint32_t kStepInterval_us = 50000;
   static constexpr int kObservationDim = 17;
   static constexpr int kActionDim = 6;
-  // Of the torso x along the way, z up; b is the back leg, f the front one.
+  // The torso has x along the way and z up; b is the back leg, f the front one.
   static constexpr Channel kObservations[kObservationDim] = {
       length("rootz"),
       angle("rooty"),

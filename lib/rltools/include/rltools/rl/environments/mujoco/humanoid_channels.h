@@ -23,7 +23,7 @@ constexpr const char* kHumanoidJoints[kHumanoidJointCount] = {
     "left_knee",      "right_shoulder1", "right_shoulder2", "right_elbow", "left_shoulder1",
     "left_shoulder2", "left_elbow"};
 
-// About the body's place in the world, by axis or pair of axes.
+// About the body's position in the world, by axis or pair of axes.
 struct HumanoidQuantity {
   const char* suffix;
   const char* unit;

@@ -22,7 +22,7 @@ namespace rlt::mujoco {
 
 static_assert(std::is_same_v<mjtNum, double>, "MuJoCo computes in double");
 
-// What a task says of its model, which must agree.
+// A task's description of its model, which must agree.
 struct ModelDescription {
   const char* task;
   const char* file;  // in the folder RLT_MUJOCO_MODELS
@@ -36,7 +36,7 @@ struct ModelDescription {
 namespace detail {
 
 // MuJoCo would print warnings on standard output, where a program's link may be, and append them
-// to a file in the working directory. A simulation that diverges is one: MuJoCo begins anew from
+// to a file in the working directory. A simulation that diverges is one: MuJoCo restarts from
 // the model's initial state, which the task's reward shows. After an error MuJoCo ends the program.
 inline void log_errors_only(const mjLogMessage* message) {
   if (message->level == mjLOG_ERROR) std::fprintf(stderr, "MuJoCo: %s\n", message->subject);
@@ -129,7 +129,7 @@ class Model {
   char sentence_[2048] = "";
 };
 
-// What one thread steps a model with.
+// The simulation data with which one thread steps a model.
 class Data {
  public:
   explicit Data(const mjModel* model) : data_(model == nullptr ? nullptr : mj_makeData(model)) {}

@@ -1,4 +1,4 @@
-// What MuJoCo's tasks share: the functions of an environment (rl/environment.h) for every struct
+// The base of MuJoCo's tasks: the functions of an environment (rl/environment.h) for every struct
 // that derives from mujoco::Task. A task is one header. Its struct, without a template parameter,
 // has beside the constants of every environment
 //   kModelFile, kBodyCount      the model, and how many bodies it has, the world among them
@@ -105,14 +105,14 @@ bool are_within(const double (&values)[Count], double bound, int skipped = 0) {
   return true;
 }
 
-// What tasks may replace by their own.
+// Defaults that tasks may replace by their own.
 struct Task : EnvironmentDefaults {
   static constexpr int kStepWork_us = 30;  // of the lightest, Hopper
 
   // Called after the last of kFrameSkip steps.
   static void finish(const mjModel&, mjData&) {}
-  // What the reward counts of the controls' squares: those that were given, even where MuJoCo began
-  // anew and cleared them.
+  // Return the controls' squares that the reward counts: those that were given, even where MuJoCo
+  // restarted and cleared them.
   static double counted_control_squares(const mjData&, double given) { return given; }
 
   template <class Parameters, class Positions, class Velocities>

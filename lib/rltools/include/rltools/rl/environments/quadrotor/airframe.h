@@ -1,4 +1,4 @@
-// What a quadrotor is made of: mass, inertia, rotors, drag, battery; and tables of published ones.
+// Airframes of quadrotors: mass, inertia, rotors, drag, battery; and tables of published ones.
 //
 // Frames and the order of the rotors are those of policy/contracts/quadrotor.h: body x forward, y
 // left, z up; rotor 0 front right, 1 rear right, 2 rear left, 3 front left. A rotor's speed is
@@ -50,7 +50,7 @@ struct Airframe {
 // ---- Published airframes
 // --------------------------------------------------------------------------
 
-// Of a rotor whose thrust is k n^2 at n revolutions a minute.
+// Return the thrust k n^2 of a rotor at n revolutions a minute.
 constexpr double thrust_of_rpm(double k, double rpm) { return k * rpm * rpm; }
 
 inline constexpr double kMilli = 1e3;                           // mN m in a N m
@@ -211,13 +211,13 @@ inline Airframe<T> chosen_airframe(unsigned choice, const Airframe<T>& custom) {
 // ---- Thrust
 // ---------------------------------------------------------------------------------------
 
-// Of one rotor at `speed` in [0, 1], N.
+// Return the thrust of one rotor at `speed` in [0, 1], N.
 template <class T>
 inline T thrust(const Airframe<T>& a, T speed) {
   return math::fma(math::fma(a.thrust_2, speed, a.thrust_1), speed, a.thrust_0);
 }
 
-// Of one rotor on its axis, N m.
+// Return the torque of one rotor on its axis, N m.
 template <class T>
 inline T torque(const Airframe<T>& a, T speed) {
   return T(1e-3) * math::fma(math::fma(a.torque_2, speed, a.torque_1), speed, a.torque_0);

@@ -2,7 +2,7 @@
 // are those of RAPTOR (Eschmann, Albani and Loianno 2025, arXiv:2509.11481), and published tables
 // (airframe.h) lie within most of them.
 //
-// What moves a drone is not its mass but ratios: of thrust to weight, of a rotor's torque to the
+// A drone moves not by its mass but by ratios: of thrust to weight, of a rotor's torque to the
 // inertia, and the rotors' lags. These are drawn, each by itself; inertias and thrusts follow from
 // them, and from a mass and arms as long as a drone of that mass has.
 //
@@ -19,7 +19,7 @@
 
 namespace rlt::quadrotor {
 
-// Of pairs _min and _max, log: the logarithm is uniform between them.
+// Bounds of the distribution, in pairs _min and _max. "log": the logarithm is uniform between them.
 // X(type, name, default, minimum, maximum, unit, description)
 #define RLT_QUADROTOR_DISTRIBUTION(X)                                                             \
   X(float, table_share, 0.1, 0, 1, "1", "Share of episodes with a table, by `airframe`.")         \

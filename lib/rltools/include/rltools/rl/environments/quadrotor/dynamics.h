@@ -1,4 +1,4 @@
-// How a quadrotor moves: a rigid body with four rotors that follow their commands with a lag.
+// Dynamics of a quadrotor: a rigid body with four rotors that follow their commands with a lag.
 //
 // World: z up. The attitude (w, x, y, z) turns the body's vectors into the world. With the rotors'
 // speeds w, thrusts F(w) and torques Q(w) of airframe.h, mass m and inertia I:
@@ -42,7 +42,7 @@ using Rotors = T[4];
 
 template <class T>
 RLT_DEFINE_FIELDS(Body, RLT_QUADROTOR_BODY)
-// What a step needs of an airframe, divided beforehand. Accelerations come from the rotors' speeds
+// An airframe's numbers for a step, divided beforehand. Accelerations come from the rotors' speeds
 // w by sums over the rotors, with the signs of each axis: a_1 sum +-w + a_2 sum +-w^2.
 #define RLT_QUADROTOR_DYNAMICS(X)                                           \
   X(T, step_s)                                                              \
@@ -81,7 +81,8 @@ RLT_DEFINE_FIELDS(Body, RLT_QUADROTOR_BODY)
 template <class T>
 RLT_DEFINE_FIELDS(Dynamics, RLT_QUADROTOR_DYNAMICS)
 
-// What is left of a difference after `elapsed_s` with a time constant `lag_s`; nothing without lag.
+// Return the part of a difference that is left after `elapsed_s` with a time constant `lag_s`; 0
+// without lag.
 template <class T>
 inline T left_after(T elapsed_s, T lag_s) {
   const bool lags = lag_s > T(0);
@@ -138,8 +139,8 @@ inline Dynamics<T> dynamics_of(const Airframe<T>& airframe, T step_s) {
   return dynamics;
 }
 
-// What the flight controller makes of commanded thrusts: setpoint[i] is the speed at which a rotor
-// has the part `fraction`[i], in [0, 1], of its greatest thrust.
+// Compute the rotors' setpoints from commanded thrusts, as the flight controller does: setpoint[i]
+// is the speed at which a rotor has the part `fraction`[i], in [0, 1], of its greatest thrust.
 template <class T, class D>
 [[gnu::always_inline]] inline void rotor_setpoints(const D& d, const T (&fraction)[4],
                                                    T (&setpoint)[4]) {
@@ -266,7 +267,7 @@ template <class T, class D, class B>
   const auto end = rotor_effect<T>(d, push, e0, e1, e2, e3);
   const auto k4 = derivative<T>(d, end, still_x, still_y, still_z, moved(m, step, k3));
 
-  // Where the derivative is a velocity, its stages are velocities too:
+  // The derivative of a position is a velocity, and its stages are velocities too:
   // p + h (v + h/6 (k1 + k2 + k3)).
   const auto position = [&](T p, T v, T a, T bc) {
     return math::fma(step, math::fma(sixth, a + bc, v), p);

@@ -1,4 +1,4 @@
-// What an episode of the quadrotor's task has of its own: its airframe, and what is drawn beside.
+// Parameters of an episode of the quadrotor's task: its airframe, and what is drawn beside.
 #pragma once
 
 #include "rltools/core/math.h"
@@ -28,7 +28,7 @@ constexpr int held_actions(int ticks) { return (kMaxLatencyTicks + ticks - 1) / 
 
 template <class T>
 RLT_DEFINE_FIELDS(EpisodeParameters, RLT_QUADROTOR_PARAMETERS)
-// Of `value`, which differs by up to the part `spread`; for the number `index` of the stream.
+// Return `value`, changed by up to the part `spread`, for the number `index` of the stream.
 template <class T>
 T spread_out(RandomStream random, std::uint32_t index, T value, T spread) {
   const T unit = uniform<T>(random, index, T(-1), T(1));

@@ -1,4 +1,4 @@
-// What is chosen of a quadrotor's task when a run begins: airframe, disturbances, starts, limits
+// Settings of a quadrotor's task, chosen when a run begins: airframe, disturbances, starts, limits
 // and the reward. Reached by `--set` and by the protocol's parameters.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace rlt::quadrotor {
 
-// What the target does.
+// Movements of the target.
 enum class Task : std::uint32_t { hover, waypoints, figure_eight };
 
-// Choices of `airframe` beyond those of one table (chosen_airframe()): drawn anew in each episode.
+// Choices of `airframe` beyond those of one table (chosen_airframe()): drawn in each episode.
 constexpr std::uint32_t kAnyCrazyflie = kTableCount + 1, kAnyAirframe = kTableCount + 2;
 constexpr std::uint32_t kCrazyflieTables = 5;
 
@@ -64,8 +64,8 @@ RLT_DEFINE_HYPERPARAMETERS(Settings, RLT_QUADROTOR_SETTINGS)
 RLT_DEFINE_HYPERPARAMETERS(Wind, RLT_QUADROTOR_WIND)
 using WindySettings = JoinedHyperparameters<Settings, Wind>;
 
-// What the experiments train with: any attitude, the gusts and the delays of the gate hover
-// (docs/gate.md); starts a little faster than there, and limits narrower.
+// Settings with which the experiments train: any attitude, the gusts and the delays of the gate
+// hover (docs/gate.md); starts a little faster than there, and limits narrower.
 template <class ItsSettings>
 struct TrainingSettingsOf : ItsSettings {
   TrainingSettingsOf() {
@@ -88,7 +88,7 @@ struct TrainingSettingsOf : ItsSettings {
 };
 using TrainingSettings = TrainingSettingsOf<Settings>;
 
-// What the fingerprint tries: each choice of airframe in turn, each task, and in all of them wind,
+// Probes of the fingerprint: each choice of airframe in turn, each task, and in all of them wind,
 // pushes, noise, delays, losses and targets that come within a few steps. The first has a table's
 // own values. In that of any Crazyflie and in that of any airframe nearly every step breaks a limit
 // and draws another. An edit here is another fingerprint of all experiments with a quadrotor: so no

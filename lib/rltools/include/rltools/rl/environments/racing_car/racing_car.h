@@ -197,13 +197,13 @@ StepResult<T> step(Generic, const RacingCar<T>&,
   for (int i = 0; i < RacingCar<T>::kSubsteps; i++) {
     racing_car::drive(p, state, h, steer_to, acceleration);
   }
-  const auto place = racing_car::place(state.x_m, state.y_m);
-  const bool is_on_track = place.clearance_m >= T(0);
-  const T driven = place.way_m - state.way_m;
+  const auto position = racing_car::track_position(state.x_m, state.y_m);
+  const bool is_on_track = position.clearance_m >= T(0);
+  const T driven = position.way_m - state.way_m;
   const T half = T(0.5) * p.track_length_m;
   const T lap = driven > half ? -p.track_length_m : driven < -half ? p.track_length_m : T(0);
-  state.way_m = is_on_track ? place.way_m : state.way_m;
-  return {is_on_track ? driven + lap : T(0), !(place.clearance_m >= p.half_width_m)};
+  state.way_m = is_on_track ? position.way_m : state.way_m;
+  return {is_on_track ? driven + lap : T(0), !(position.clearance_m >= p.half_width_m)};
 }
 
 // Large, and called in several places: inlined it takes 6 KB more of a Cortex-M7.

@@ -113,18 +113,18 @@ constexpr Track<T> make_track() {
 template <class T>
 inline constexpr Track<T> kTrack = make_track<T>();
 
-// Where on the track a point is: the way along the center line from gate 0, by its share of the
-// distance between two gates, which has no jumps; and how far the nearer border is, negative off
-// the track, where there is no way.
+// The position of a point on the track: the way along the center line from gate 0, by its share of
+// the distance between two gates, which has no jumps; and how far the nearer border is, negative
+// off the track, where there is no way.
 template <class T>
-struct Place {
+struct TrackPosition {
   T way_m, clearance_m;
 };
 
 template <class T>
-Place<T> place(T x, T y) {
+TrackPosition<T> track_position(T x, T y) {
   constexpr const Track<T>& track = kTrack<T>;
-  Place<T> found{T(0), T(-1)};
+  TrackPosition<T> found{T(0), T(-1)};
   T behind = track.gate[0].distance(x, y);
   for (int i = 0; i < kGates; i++) {
     const T next_behind = track.gate[i + 1 < kGates ? i + 1 : 0].distance(x, y);
@@ -139,7 +139,7 @@ Place<T> place(T x, T y) {
   return found;
 }
 
-// Where a point lies as seen along each ray: ahead by `along`, and to its left by `across`.
+// The position of a point as seen along each ray: ahead by `along`, and to its left by `across`.
 template <class T, int Rays>
 struct Sight {
   T along[Rays], across[Rays];

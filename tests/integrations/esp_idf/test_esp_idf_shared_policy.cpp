@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "../../../integrations/esp_idf/rlt_policy/src/policy_place.h"
+#include "../../../integrations/esp_idf/rlt_policy/src/shared_policy.h"
 #include "policy_networks.h"
 #include "rltools/devices/host.h"
 
@@ -75,12 +75,12 @@ class StoppingFlash {
   bool is_stopped_ = false;
 };
 
-using Place = esp_idf::PolicyPlace<Host, StoppingFlash, std::mutex, 2, 64>;
+using Policy = esp_idf::SharedPolicy<Host, StoppingFlash, std::mutex, 2, 64>;
 
 struct Chip {
   StoppingFlash flash;
   std::mutex receiver, state;
-  Place place{flash, receiver, state, policy_contract<Contract>()};
+  Policy place{flash, receiver, state, policy_contract<Contract>()};
   std::atomic<std::uint32_t> now_us{0};
 
   Chip() { place.begin(); }

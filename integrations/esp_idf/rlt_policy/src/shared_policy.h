@@ -49,10 +49,10 @@ class FlashBesideControl {
 };
 
 template <class Device, class Flash, class Mutex, int MaxActions, std::size_t ScratchFloats>
-class PolicyPlace {
+class SharedPolicy {
  public:
-  PolicyPlace(Flash& flash, Mutex& receiver, Mutex& state, const PolicyContract& contract,
-              const ExecutorLimits& limits = {})
+  SharedPolicy(Flash& flash, Mutex& receiver, Mutex& state, const PolicyContract& contract,
+               const ExecutorLimits& limits = {})
       : flash_(flash),
         receiver_(receiver),
         state_(state),
@@ -116,7 +116,7 @@ class PolicyPlace {
   }
 
  private:
-  // What the control task has decided is written down first.
+  // Change the slots, after writing down what the control task has decided.
   template <class Change>
   SlotError change(Change&& change) {
     const Locked<Mutex> receiving(receiver_);
