@@ -8,8 +8,8 @@
 
 namespace rlt::board {
 
-// Brings up clock, floating-point mode (round to nearest, no flush to zero, no default NaN),
-// counter and link.
+// Bring up clock, floating-point mode (round to nearest, no flush to zero, no default NaN), counter
+// and link.
 void initialize();
 
 // Read up to `capacity` bytes that have arrived; return how many, 0 when none. Never blocks.
@@ -19,14 +19,14 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity);
 // training goes on.
 void write(const std::uint8_t* source, std::size_t count);
 
-// Monotonic counter: microseconds on hardware and host, guest instructions on an emulated
+// Return a monotonic counter: microseconds on hardware and host, guest instructions on an emulated
 // processor.
 std::uint64_t counter();
 
 // True where counter() counts guest instructions and therefore says nothing about time.
 extern const bool kCountsInstructions;
 
-// 16 bytes that tell this board from others of its kind; zeros where it has no serial number.
+// Set 16 bytes that tell this board from others of its kind; zeros where it has no serial number.
 void unique_id(std::uint8_t (&id)[16]);
 
 // Size of the stack, and the most that was ever used of it; zeros where the board does not know.
@@ -36,11 +36,12 @@ struct StackUse {
 };
 StackUse stack_use();
 
-// Called when there is nothing to do (idle, paused): waits briefly for bytes where that saves power
-// or host time.
+// Wait briefly for bytes where that saves power or host time. Called when there is nothing to do
+// (idle, paused).
 void idle();
 
-// True once the link has closed and the program should end: a local process whose pipe is closed.
+// Return true once the link has closed and the program should end: a local process whose pipe is
+// closed.
 bool should_exit();
 
 }  // namespace rlt::board

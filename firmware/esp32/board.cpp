@@ -21,13 +21,14 @@ void initialize() {
 
 std::uint64_t counter() { return static_cast<std::uint64_t>(esp_timer_get_time()); }
 
-// The address of the chip's network interfaces, from its fuses.
+// Set the address of the chip's network interfaces, from its fuses.
 void unique_id(std::uint8_t (&id)[16]) {
   for (std::uint8_t& byte : id) byte = 0;
   esp_efuse_mac_get_default(id);  // 6 bytes
 }
 
-// FreeRTOS fills a task's stack, and finds what was never used; ESP-IDF counts in bytes.
+// Return the use of the stack. FreeRTOS fills a task's stack, and finds what was never used;
+// ESP-IDF counts in bytes.
 StackUse stack_use() {
   const auto capacity = static_cast<std::uint32_t>(getArduinoLoopTaskStackSize());
   return {capacity, capacity - static_cast<std::uint32_t>(uxTaskGetStackHighWaterMark(nullptr))};

@@ -12,7 +12,8 @@ struct Mapping {
   const std::uint8_t* bytes;
 };
 
-// The partition table is flashed with the program: without the partition there is nothing to run.
+// Map the partition. The partition table is flashed with the program: without the partition there
+// is nothing to run.
 Mapping map() {
   const esp_partition_t* partition =
       esp_partition_find_first(ESP_PARTITION_TYPE_DATA, ESP_PARTITION_SUBTYPE_ANY, "policies");
@@ -28,7 +29,8 @@ Mapping map() {
   return {partition, static_cast<const std::uint8_t*>(bytes)};
 }
 
-// Mapped on first use: constructors of static objects run before the flash's driver does.
+// Return the mapping, made on first use: constructors of static objects run before the flash's
+// driver does.
 const Mapping& mapping() {
   static Mapping mapped{nullptr, nullptr};
   if (mapped.bytes == nullptr) mapped = map();

@@ -66,7 +66,7 @@ class FileStorage {
     if (!read(0, sizeof(bytes_))) fail("cannot be read", path);
   }
 
-  // Into memory. A file that is shorter ends in memory that was never programmed.
+  // Read into memory. A file that is shorter ends in memory that was never programmed.
   bool read(std::uint32_t offset, std::uint32_t count) {
     while (count > 0) {
       const ssize_t got = again([&] { return ::pread(file_, bytes_ + offset, count, offset); });
@@ -77,8 +77,8 @@ class FileStorage {
     return true;
   }
 
-  // A record is written when what it speaks of is on the disk, and is there itself before what
-  // follows.
+  // Write through to the disk: a record is written when what it describes is on the disk, and is
+  // there itself before what follows.
   bool write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     const bool is_record = offset < kRecordBytes;
     if (is_record && !is_on_disk()) return false;
@@ -94,7 +94,7 @@ class FileStorage {
   bool is_on_disk() {
     return again([this] { return ::fdatasync(file_); }) == 0;
   }
-  // call(), as often as a signal interrupts it.
+  // Call call() again as often as a signal interrupts it.
   template <class Call>
   static ssize_t again(Call&& call) {
     ssize_t result;

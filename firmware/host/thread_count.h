@@ -11,7 +11,8 @@
 
 namespace rlt {
 
-// False, after a sentence on the error stream, where the device cannot compute so.
+// Read the number of threads. Return false, after a sentence on the error stream, where the device
+// cannot compute so.
 template <class Device>
 bool take_thread_count(Device device, const char* device_name) {
   const char* text = std::getenv("RLT_THREADS");

@@ -71,9 +71,9 @@ class CfiFlash {
     return end_operation(offset);
   }
 
-  // A chip that gives its buffer late waits for words, and would take the next command for their
-  // number. It gets a word and no confirmation, which it reports as an error; one that is busy
-  // ignores Read Array.
+  // Give up a buffer that came late. The chip waits for words, and would take the next command for
+  // their number. It gets a word and no confirmation, which it reports as an error; one that is
+  // busy ignores Read Array.
   void give_up_buffer(std::uint32_t offset) {
     const std::uint32_t status = status_when_ready(offset);
     const std::uint16_t values[] = {0, 0xffff, kReadArray};
@@ -85,8 +85,8 @@ class CfiFlash {
     end_operation(offset);
   }
 
-  // The status registers, which reads give from an operation's first command on. A chip that does
-  // not get ready is broken.
+  // Return the status registers, which reads return from an operation's first command on. A chip
+  // that does not get ready is broken.
   std::uint32_t status_when_ready(std::uint32_t offset) {
     std::uint32_t status = 0;
     for (std::uint32_t i = 0; i < Bus::kMaxPolls && !is_ready(status); i++) {
@@ -98,8 +98,8 @@ class CfiFlash {
     return (status & in_both(kReady)) == in_both(kReady);
   }
 
-  // Errors stay in the register until they are cleared, which makes them this operation's. A chip
-  // that is busy takes no command.
+  // End an operation; return whether it succeeded. Errors stay in the register until they are
+  // cleared, which makes them this operation's. A chip that is busy takes no command.
   bool end_operation(std::uint32_t offset) {
     const std::uint32_t status = status_when_ready(offset);
     if (is_ready(status)) bus_.write(offset, in_both(kClearStatusRegister));

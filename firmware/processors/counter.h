@@ -5,7 +5,7 @@
 
 namespace rlt {
 
-// The count whose low 32 bits are `low` and which is nearest to `coarse`, a second counter's
+// Return the count whose low 32 bits are `low` and which is nearest to `coarse`, a second counter's
 // reading in the same unit that is wrong by less than 2^31. It keeps no state, and can be called at
 // any interval.
 constexpr std::uint64_t extend_count(std::uint32_t low, std::uint64_t coarse) {

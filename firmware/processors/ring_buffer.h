@@ -13,7 +13,7 @@ class RingBuffer {
  public:
   static_assert((Bytes & (Bytes - 1)) == 0, "the counts wrap at 2^32: Bytes is a power of two");
 
-  // The writer's. False where the buffer is full.
+  // Put a byte, in the writer. Return false where the buffer is full.
   bool put(std::uint8_t byte) {
     const std::uint32_t end = end_.load(std::memory_order_relaxed);
     if (end - begin_.load(std::memory_order_acquire) == Bytes) return false;
@@ -22,7 +22,7 @@ class RingBuffer {
     return true;
   }
 
-  // The reader's. Returns how many bytes it has taken.
+  // Take bytes, in the reader. Return their number.
   std::size_t take(std::uint8_t* destination, std::size_t capacity) {
     std::uint32_t begin = begin_.load(std::memory_order_relaxed);
     const std::uint32_t end = end_.load(std::memory_order_acquire);
@@ -32,7 +32,7 @@ class RingBuffer {
     return count;
   }
 
-  // Either side's.
+  // Return whether it is empty, in either side.
   bool is_empty() const {
     return begin_.load(std::memory_order_acquire) == end_.load(std::memory_order_acquire);
   }

@@ -8,7 +8,7 @@ namespace rlt {
 
 constexpr std::uint32_t kStackPaint = 0xc5a3c5a3u;
 
-// From the stack's lowest word to `end`. Not for memory that holds the frame of a caller.
+// Fill the stack from its lowest word to `end`. Not for memory that holds the frame of a caller.
 inline void paint_stack(std::uint32_t* limit, const std::uint32_t* end) {
   for (volatile std::uint32_t* word = limit; word < end; word++) *word = kStackPaint;
 }

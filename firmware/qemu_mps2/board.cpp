@@ -32,8 +32,8 @@ PatientPort<std::uint32_t> port(25'000'000);  // a second
 
 constexpr std::uint32_t kIdle_ticks = 250'000;  // 10 ms
 
-// The interrupt, or read() with interrupts off. The interrupt is cleared first: a byte that comes
-// meanwhile sets it again.
+// Take received bytes, in the interrupt, or in read() with interrupts off. The interrupt is cleared
+// first: a byte that comes meanwhile sets it again.
 void take_received() {
   uart_interrupt_clear() = kReceiveInterrupt;
   byte_left_in_uart = false;
@@ -74,8 +74,9 @@ void write(const std::uint8_t* source, std::size_t count) {
       [] { return +cycle_counter(); }, [](std::uint8_t byte) { uart_data() = byte; });
 }
 
-// Under -icount shift=5 an instruction takes 32 ns of the machine's time, and a tick of 25 MHz
-// takes 40 ns. The fast counter wraps after 171 s; the slow one, after 497 days.
+// Return the instructions executed. Under -icount shift=5 an instruction takes 32 ns of the
+// machine's time, and a tick of 25 MHz takes 40 ns. The fast counter wraps after 171 s; the slow
+// one, after 497 days.
 std::uint64_t counter() {
   const std::uint64_t coarse = static_cast<std::uint64_t>(hundredths()) * kCyclesAHundredth;
   return extend_count(cycle_counter(), coarse) * 5 / 4;
@@ -95,9 +96,9 @@ bool should_exit() { return false; }
 
 }  // namespace rlt::board
 
-// Only what a Teensy 4.1 has of the first gigabyte can be accessed: QEMU's machine has more memory,
-// and swallows stores where it has none. The stack ends at the bottom of DTCM, so an overflow is a
-// fault.
+// Allow accesses only to what a Teensy 4.1 has of the first gigabyte can be accessed: QEMU's
+// machine has more memory, and swallows stores where it has none. The stack ends at the bottom of
+// DTCM, so an overflow is a fault.
 void rlt::cortex_m::protect_memory() {
   protect({
       {0x00000000, kNoAccess | kNotExecutable | kSize512Megabytes},

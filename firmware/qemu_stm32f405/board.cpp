@@ -74,7 +74,7 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity) {
   return count;
 }
 
-// QEMU's USART takes every byte at once, and drops those that nobody reads.
+// Write bytes. QEMU's USART takes every byte at once, and drops those that nobody reads.
 void write(const std::uint8_t* source, std::size_t count) {
   for (std::size_t i = 0; i < count; i++) {
     while (!(usart_status() & kTransmitEmpty)) {

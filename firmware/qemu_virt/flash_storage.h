@@ -26,7 +26,7 @@ struct FlashBus {
   }
 
  private:
-  // A cycle changes what data() reads elsewhere in the flash too.
+  // Order memory accesses: a cycle changes what data() reads elsewhere in the flash too.
   static void fence() { __asm__ volatile("fence" ::: "memory"); }
 };
 

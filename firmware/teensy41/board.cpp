@@ -41,8 +41,8 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity) {
   return count > 0 ? static_cast<std::size_t>(count) : 0;
 }
 
-// The core waits 120 ms for a host that does not read, once, and then drops what is written until
-// the host reads again.
+// Write bytes. The core waits 120 ms for a host that does not read, once, and then drops what is
+// written until the host reads again.
 void write(const std::uint8_t* source, std::size_t count) { usb_serial_write(source, count); }
 
 std::uint64_t counter() {
@@ -50,8 +50,8 @@ std::uint64_t counter() {
   return extender.extend(micros());  // wraps after 71 minutes; every turn of the main loop asks
 }
 
-// The fuses of the i.MX RT1062: its 64-bit unique number, and the MAC address, whose low half is
-// the USB serial number.
+// Set the fuses of the i.MX RT1062: its 64-bit unique number, and the MAC address, whose low half
+// is the USB serial number.
 void unique_id(std::uint8_t (&id)[16]) {
   copy_word(id, HW_OCOTP_CFG0);
   copy_word(id + 4, HW_OCOTP_CFG1);

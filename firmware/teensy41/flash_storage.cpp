@@ -26,7 +26,7 @@ const std::uint8_t* SectorFlash::data() const {
   return reinterpret_cast<const std::uint8_t*>(kBegin);
 }
 
-// The core's functions report nothing: slots.h compares what it reads back.
+// Erase a block. The core's functions report nothing: slots.h compares what it reads back.
 bool SectorFlash::erase(std::uint32_t offset) {
   eepromemu_flash_erase_sector(address_of(offset));
   return true;

@@ -306,7 +306,7 @@ void observe_episode() {
           episode.observation, random_of(rlt::Purpose::evaluation_observation));
 }
 
-// The network's action, as training takes it: what is no choice in [-1, 1].
+// Compute the network's action, as training takes it: what is no choice in [-1, 1].
 void act(float (&action)[Environment::kActionDim]) {
   float output[rlt::kOutputDim<Environment>];
   policy_forward(rlt::Generic{}, played, episode.observation, hidden_state, output, policy_scratch);

@@ -15,7 +15,7 @@ namespace {
 using Experiment = rlt::RLT_EXPERIMENT;
 using rlt::describe::Json;
 
-// name(write) gives a name letter by letter.
+// Return the text that name(write) writes letter by letter.
 template <class Name>
 std::string text_of(Name&& name) {
   std::string text;
@@ -77,7 +77,7 @@ void describe_algorithm(Json& json, rlt::Training<Experiment>& training) {
   });
 }
 
-// The tensors of a checkpoint's payload.
+// Write the tensors of a checkpoint's payload.
 void describe_state(Json& json, rlt::Training<Experiment>& training) {
   json.list("state", [&] {
     std::uint32_t offset = 0;

@@ -80,7 +80,7 @@ class Json {
   bool has_more_ = false;
 };
 
-// An object of JSON, with the pairs that describe(json) writes.
+// Return an object of JSON, with the pairs that describe(json) writes.
 template <class Describe>
 std::string text_of(Describe&& describe) {
   Json json;
@@ -101,7 +101,8 @@ inline void describe_channels(Json& json, const char* name, const Channel* chann
   });
 }
 
-// The safe action that an environment or a contract states, in its channels' units; else nothing.
+// Write the safe action that an environment or a contract states, in its channels' units; else
+// nothing.
 template <class Contract>
 void describe_safe_action(Json& json) {
   json.list("safe_action", [&] {
@@ -112,7 +113,7 @@ void describe_safe_action(Json& json) {
   });
 }
 
-// The parameters of a list, RLT_DEFINE_HYPERPARAMETERS, with the defaults of `values`.
+// Write the parameters of a list, RLT_DEFINE_HYPERPARAMETERS, with the defaults of `values`.
 template <class Parameters>
 void describe_parameters(Json& json, const char* name, const Parameters& values) {
   json.list(name, [&] {
@@ -143,7 +144,8 @@ struct Plain<std::atomic<T>> {
   using Type = T;
 };
 
-// A number's, as NumPy calls it; "pointer", or "text" for one to characters; null for nothing.
+// Return the name of a number's type, as NumPy calls it; "pointer", or "text" for one to
+// characters; null for nothing.
 template <class T>
 constexpr const char* type_name() {
   if constexpr (std::is_void_v<T>) {
@@ -199,7 +201,7 @@ void describe_record(Json& json, const char* name) {
   describe_layout<Record>(json);
 }
 
-// A function of C, its result and its arguments.
+// Write a function of C, its result and its arguments.
 template <class Result, class... Arguments>
 void describe_function(Json& json, const char* name, Result (*)(Arguments...)) {
   json.object(name, [&] {

@@ -37,7 +37,8 @@ struct Picture<E, std::void_t<decltype(E::kPicture)>> {
   }
 };
 
-// Its pairs, in an object that the caller has opened; after so many steps an episode is cut off.
+// Write its pairs, in an object that the caller has opened; after so many steps an episode is cut
+// off.
 template <class E>
 void describe_environment(Json& json, std::uint32_t episode_steps) {
   json.pair("name", E::kName);

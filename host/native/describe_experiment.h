@@ -82,7 +82,8 @@ void describe_widths(Json& json, std::integer_sequence<int, Widths...>) {
   (describe_bytes<WithWidth<E, Widths>>(json, Widths), ...);
 }
 
-// Its pairs, in an object that the caller has opened. A width of 0 stands for the experiment's own.
+// Write its pairs, in an object that the caller has opened. A width of 0 stands for the
+// experiment's own.
 template <class E>
 void describe_experiment(Json& json) {
   json.pair("name", E::kName);

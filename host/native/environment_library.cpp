@@ -83,7 +83,7 @@ rlt::VectorEnvironment<E, rlt::kAtRunTime> environments_of(const Batch& batch) {
   return environments;
 }
 
-// The environment with the batch's settings.
+// Return the environment with the batch's settings.
 template <class E = Environment>
 E environment_of(const Batch& batch) {
   E environment{};
@@ -110,7 +110,7 @@ void describe_settings(Json& json) {
   }
 }
 
-// The experiment's own, where it is compiled for one.
+// Write the experiment's own description, where it is compiled for one.
 void describe_subject([[maybe_unused]] Json& json) {
 #if defined(RLT_EXPERIMENT)
   json.object("experiment", [&] { rlt::describe::describe_experiment<Experiment>(json); });
@@ -137,7 +137,7 @@ struct Store {
 
 std::atomic<std::uint32_t> current_threads{0};  // of the pool, which all batches share
 
-// function(device), with the threads that the batch asks for.
+// Call function(device), with the threads that the batch asks for.
 template <class Function>
 void with_device(const Batch& batch, Function&& function) {
   if (batch.threads < 2) return function(rlt::Generic{});
@@ -148,7 +148,7 @@ void with_device(const Batch& batch, Function&& function) {
   function(device);
 }
 
-// A row as it is in an episode's first state.
+// Set a row as it is in an episode's first state.
 void nothing_has_happened(const Batch& batch, int index) {
   batch.reward[index] = T(0);
   batch.terminated[index] = batch.truncated[index] = 0;
@@ -199,7 +199,7 @@ void normalize_actions(const Batch& batch) {
 
 extern "C" {
 
-// The first episode of every environment, of this seed.
+// Begin the first episode of every environment, of this seed.
 void rlt_environment_reset(Batch* batch, std::uint32_t seed) {
   batch->seed = seed;
   batch->step_number = 0;
@@ -211,7 +211,7 @@ void rlt_environment_reset(Batch* batch, std::uint32_t seed) {
   });
 }
 
-// The next episode of every environment.
+// Begin the next episode of every environment.
 void rlt_environment_begin_next(Batch* batch) {
   auto environments = environments_of(*batch);
   const Environment environment = environment_of(*batch);
@@ -220,7 +220,7 @@ void rlt_environment_begin_next(Batch* batch) {
   }
 }
 
-// The present observation of every environment, after its state was written from outside.
+// Set the current observation of every environment, after its state was written from outside.
 void rlt_environment_observe(Batch* batch) {
   const rlt::Generic device{};
   const auto environments = environments_of(*batch);
@@ -231,7 +231,7 @@ void rlt_environment_observe(Batch* batch) {
   }
 }
 
-// Every environment takes its action. Returns how many episodes have ended.
+// Step every environment by its action. Return the number of episodes that have ended.
 std::uint32_t rlt_environment_step(Batch* batch) {
   normalize_actions(*batch);
   with_device(*batch, [&](auto device) { step_with(device, *batch); });

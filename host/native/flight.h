@@ -80,7 +80,7 @@ inline void set_state(State& state, const float* observation) {
   for (int i = 0; i < 4; i++) state.attitude[i] = observation[6 + i];
 }
 
-// Before each tick of an episode.
+// Change the parameters, before each tick of an episode.
 inline void change(const Environment& environment, std::uint32_t seed, std::uint32_t episode,
                    std::uint32_t tick, Parameters& parameters) {
   const Changes& changes = environment.settings.environment;
@@ -93,7 +93,7 @@ inline bool has_plus_frame(const Environment& environment) {
   return environment.settings.environment.plus_frame != 0;
 }
 
-// A tick.
+// Fly a tick.
 inline StepResult<float> fly_on(const Environment& environment, const Parameters& parameters,
                                 State& state, const float* action, RandomStream random) {
   return has_plus_frame(environment)
@@ -101,7 +101,7 @@ inline StepResult<float> fly_on(const Environment& environment, const Parameters
              : step(Generic{}, environment, parameters, state, action, random);
 }
 
-// The environment's action from thrusts in [0, 1], which beyond count as the bound.
+// Compute the environment's action from thrusts in [0, 1], which beyond count as the bound.
 inline void normalize(const float* thrusts, float* action) {
   for (int i = 0; i < kActionDim; i++) {
     const Channel& channel = Environment::kActions[i];

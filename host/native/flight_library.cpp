@@ -26,7 +26,7 @@ void rlt_flight_set_state(Flight* flight, const float* observation) {
   set_state(flight->state, observation);
 }
 
-// observation (kObservationDim) of this moment, the same whenever it is asked for
+// Set observation (kObservationDim) of this moment, the same in each call.
 void rlt_flight_observe(const Flight* flight, float* observation) {
   float row[kRow];
   observe(rlt::Generic{}, flight->environment, flight->parameters, flight->state, row,
@@ -35,7 +35,8 @@ void rlt_flight_observe(const Flight* flight, float* observation) {
   for (int i = 0; i < kObservationDim; i++) observation[i] = row[i];
 }
 
-// One tick with thrusts (kActionDim) in [0, 1]. The Cause of a limit that it broke, or 0.
+// Fly one tick with thrusts (kActionDim) in [0, 1]. Return the Cause of a limit that it broke, or
+// 0.
 std::uint32_t rlt_flight_step(Flight* flight, const float* thrusts) {
   float action[kActionDim];
   normalize(thrusts, action);
@@ -64,7 +65,7 @@ int rlt_flight_check_policy(const std::uint8_t* image, std::size_t count, std::u
   return static_cast<int>(verdict.reason);
 }
 
-// All flights of an order, whose policy can act here; a caller's policy acts in one thread.
+// Fly all flights of an order, whose policy can act here; a caller's policy acts in one thread.
 void rlt_flight_fly(Order* order) {
   order->next = 0;
   if (order->threads < 2 || order->act != nullptr) return fly_some(rlt::HostSimd{}, *order);

@@ -31,7 +31,8 @@ float thrusts[kActionDim];
 std::uint32_t judged_from = 0, ticks_within = 0;
 float radius_m = 0.0f;
 
-// An episode draws a wind of up to the setting; somebody who moves the setting means this much.
+// Draw the dynamics. An episode draws a wind of up to the setting; somebody who moves the setting
+// means this much.
 void draw_dynamics() {
   rlt::draw_parameters(rlt::Generic{}, flight.environment, flight.parameters,
                        {flight.seed, rlt::Purpose::evaluation_parameters, flight.episode});

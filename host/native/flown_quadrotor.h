@@ -75,8 +75,8 @@ struct PlusFrame : FlownQuadrotor::Parameters {
       : FlownQuadrotor::Parameters(parameters) {}
 };
 
-// A rotor's arm is the square root of 2 times its distance from an axis of the X frame; two rotors
-// turn the body about each arm.
+// Return the effect of the rotors. A rotor's arm is the square root of 2 times its distance from an
+// axis of the X frame; two rotors turn the body about each arm.
 template <class T>
 [[gnu::always_inline]] inline quadrotor::RotorEffect<T> rotor_effect(
     const PlusFrame& d, const quadrotor::RotorEffect<T>& push, T right, T rear, T left, T front) {
@@ -92,7 +92,7 @@ template <class T>
   return effect;
 }
 
-// The body's axes turn by 45 degrees about z, to the left, or back. Sums of products alone: of sums
+// Turn the body's axes by 45 degrees about z, to the left, or back. Sums of products alone: of sums
 // beside differences GCC 12 makes vfmaddsub, whatever -ffp-contract says.
 template <class Body>
 void turn_axes(Body& body, float left) {
@@ -109,8 +109,8 @@ void turn_axes(Body& body, float left) {
   rate[1] = kDiagonal * (pitch - left * roll);
 }
 
-// As step() of quadrotor.h, for a tick; not a form of that one, which compilers would no longer
-// step in lanes.
+// Step as step() of quadrotor.h does, for a tick; not a form of that one, which compilers would no
+// longer step in lanes.
 inline StepResult<float> step_plus(const FlownQuadrotor& environment,
                                    const FlownQuadrotor::Parameters& parameters,
                                    FlownQuadrotor::State& state, const float* action,

@@ -29,8 +29,8 @@ struct Pilot {
 
 extern "C" {
 
-// The image acts from now on, in trial or for good. Returns why it does not, a PolicyReason, or -1
-// where it is too large.
+// Let the image act from now on, in trial or for good. Return why it does not, a PolicyReason, or
+// -1 where it is too large.
 int rlt_pilot_begin(void* memory, const std::uint8_t* image, std::uint32_t bytes, int in_trial) {
   auto& deployment = (new (memory) Pilot)->deployment;
   deployment.begin();
@@ -44,7 +44,7 @@ int rlt_pilot_begin(void* memory, const std::uint8_t* image, std::uint32_t bytes
   return 0;
 }
 
-// As RLT_OBSERVE_STEP does on a board: `action` (4) is always set. Returns the ExecutorStatus.
+// Act as RLT_OBSERVE_STEP does on a board: `action` (4) is always set. Return the ExecutorStatus.
 int rlt_pilot_tick(Pilot* pilot, std::uint32_t now_us, std::uint32_t taken_us,
                    const float* observation, float* action) {
   return static_cast<int>(pilot->deployment.tick(now_us, {observation, taken_us}, action));

@@ -106,9 +106,9 @@ class Pilot {
     deployment_.begin(order.image, static_cast<std::uint32_t>(order.image_bytes));
   }
   void take_off() { deployment_.reset_executor(); }
-  // (the image's) hidden state, to which the last tick has led
+  // Return the image's hidden state, to which the last tick has led.
   const float* hidden() { return deployment_.acting()->last_state(); }
-  // thrusts (kActionDim) for an observation (kObservationDim) of this moment
+  // Set thrusts (kActionDim) for an observation (kObservationDim) of this moment.
   ExecutorStatus fly(std::uint32_t tick, const float* observation, float* thrusts) {
     const std::uint32_t now_us = tick * Environment::kStepInterval_us;
     return deployment_.tick(now_us, {observation, now_us}, thrusts);
@@ -178,7 +178,7 @@ inline float cosine_of_tilt(const State& state) {
   return 1.0f - 2.0f * (x * x + y * y);
 }
 
-// The next flight of the order in lane `lane`; false where there is none.
+// Begin the next flight of the order in lane `lane`; return false where there is none.
 template <class Device>
 bool begin_next(Order& order, const Environment& environment, Lanes<Device>& lanes, int lane) {
   const std::uint32_t index = order.next.fetch_add(1);
@@ -204,7 +204,7 @@ bool begin_next(Order& order, const Environment& environment, Lanes<Device>& lan
   return true;
 }
 
-// Lane `from` goes on in lane `to`, whose flight is over.
+// Move lane `from` to lane `to`, whose flight is over.
 template <class Device>
 void move_lane(Lanes<Device>& lanes, int from, int to) {
   if (from == to) return;
@@ -221,7 +221,7 @@ void move_lane(Lanes<Device>& lanes, int from, int to) {
   std::swap(lanes.pilot[to], lanes.pilot[from]);
 }
 
-// The thrusts of a policy that is an image, for the present observation.
+// Compute the thrusts of a policy that is an image, for the current observation.
 template <class Device>
 ExecutorStatus act(const Order& order, Lanes<Device>& lanes, int lane) {
   Pilot<Device>& pilot = *lanes.pilot[lane];
@@ -236,7 +236,7 @@ ExecutorStatus act(const Order& order, Lanes<Device>& lanes, int lane) {
   return status;
 }
 
-// The thrusts of a caller's policy in all lanes; false: it does not go on.
+// Compute the thrusts of a caller's policy in all lanes; return false where it stops.
 template <class Device>
 bool act_all(const Order& order, int count, Lanes<Device>& lanes) {
   std::uint32_t index[kLanes];
@@ -251,7 +251,7 @@ bool act_all(const Order& order, int count, Lanes<Device>& lanes) {
                    lanes.thrusts) == 0;
 }
 
-// The thrusts become the environment's action, and are kept.
+// Make the thrusts the environment's action, and keep them.
 template <class Device>
 void take_action(Lanes<Device>& lanes, int lane, ExecutorStatus status) {
   const float* observation = lanes.observation + lane * kRow;
@@ -313,7 +313,7 @@ bool judge_lane(const Order& order, const Settings& settings, Lanes<Device>& lan
   return true;
 }
 
-// Flights of the order, until there are none to begin.
+// Fly flights of the order, until there are none to begin.
 template <class Device>
 void fly_some(Device device, Order& order) {
   const Environment environment = environment_of(order.settings);

@@ -28,9 +28,9 @@ bool take_safe_action_of(const rlt::PolicyView& policy, float* action) {
   return contract.safe_action != nullptr;
 }
 
-// action (action_dim) = the safe action of the contract of policy/contracts that the image is made
-// for; where it is made for none of them, the middle of every range, and the first choice. Whether
-// a contract states it.
+// Set action (action_dim) to the safe action of the contract of policy/contracts that the image is
+// made for; where it is made for none of them, to the middle of every range, and the first choice.
+// Return whether a contract states it.
 bool take_safe_action(const rlt::PolicyView& policy, float* action) {
   for (int i = 0; i < policy.header->action_dim; i++) {
     const bool chooses = policy.choices != nullptr && rlt::detail::choice_count(policy.actions[i]);
@@ -52,8 +52,8 @@ bool take_safe_action(const rlt::PolicyView& policy, float* action) {
 
 extern "C" {
 
-// Parses an image, which must stay where it is while `policy`, of object_bytes, is used; returns
-// the reason, 0 when accepted.
+// Parse an image, which must stay where it is while `policy`, of object_bytes, is used; return the
+// reason, 0 when accepted.
 int rlt_policy_open(const std::uint8_t* image, std::size_t count, rlt::PolicyView* policy,
                     std::uint32_t* where) {
   const rlt::PolicyVerdict verdict = rlt::parse_policy(image, count, *policy);
@@ -61,15 +61,15 @@ int rlt_policy_open(const std::uint8_t* image, std::size_t count, rlt::PolicyVie
   return static_cast<int>(verdict.reason);
 }
 
-// Numbers of the hidden state; 0: there is none.
+// Return the numbers of the hidden state; 0: there is none.
 std::size_t rlt_policy_state_dim(const rlt::PolicyView* policy) { return rlt::state_dim(*policy); }
 
-// Floats of scratch memory that the functions below need.
+// Return the floats of scratch memory that the functions below need.
 std::size_t rlt_policy_scratch_floats(const rlt::PolicyView* policy) {
   return rlt::scratch_floats_to_accept(*policy);
 }
 
-// Runs the image's own examples; returns the reason, 0 when every bit is reproduced.
+// Run the image's own examples; return the reason, 0 when every bit is reproduced.
 int rlt_policy_check_examples(const rlt::PolicyView* policy, float* scratch,
                               std::size_t scratch_floats, std::uint32_t* where) {
   const rlt::PolicyVerdict verdict =
@@ -78,9 +78,9 @@ int rlt_policy_check_examples(const rlt::PolicyView* policy, float* scratch,
   return static_cast<int>(verdict.reason);
 }
 
-// Elements of action (action_dim) that are NaN become those of the safe action of the image's
-// contract, and normalized (action_dim) all of it as a board keeps it for a policy that sees its
-// own last actions. Returns whether a contract states a safe action.
+// Replace the elements of action (action_dim) that are NaN by those of the safe action of the
+// image's contract, and set normalized (action_dim) to all of it as a board keeps it for a policy
+// that sees its own last actions. Return whether a contract states a safe action.
 int rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* normalized) {
   const std::size_t action_dim = policy->header->action_dim;
   std::vector<float> contracts(action_dim);
@@ -93,7 +93,7 @@ int rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* 
   return is_stated;
 }
 
-// outputs (count, output_dim) and actions (count, action_dim) for observations (count,
+// Compute outputs (count, output_dim) and actions (count, action_dim) for observations (count,
 // observation_dim), each of a board of its own. Where an element of the observation or of the
 // output is not finite, the action is safe_action (action_dim). states (count, state_dim): the
 // hidden ones, which move on; null: all are zero before.
@@ -117,8 +117,8 @@ void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observation
   }
 }
 
-// layers (layer_count): the CRC-32 of each layer's output for one observation, as RLT_ACTION has
-// it, from a hidden state of zeros.
+// Set layers (layer_count) to the CRC-32 of each layer's output for one observation, as RLT_ACTION
+// has it, from a hidden state of zeros.
 void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
                        std::uint32_t* layers, float* output, float* scratch) {
   rlt::policy_forward(rlt::Generic{}, *policy, observation, nullptr, output, scratch,
@@ -128,14 +128,14 @@ void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
                       });
 }
 
-// The checksum of all layers' outputs for one observation, as an example has it, and the output;
-// state (state_dim) moves on.
+// Return the checksum of all layers' outputs for one observation, as an example has it, and set the
+// output; state (state_dim) moves on.
 std::uint32_t rlt_policy_trace(const rlt::PolicyView* policy, const float* observation,
                                float* state, float* output, float* scratch) {
   return rlt::policy_trace(rlt::Generic{}, *policy, observation, state, output, scratch);
 }
 
-// A sum of an observation's element, a tick later, as a board keeps it.
+// Return a sum of an observation's element, a tick later, as a board keeps it.
 float rlt_policy_next_sum(float sum, float value, std::uint32_t step_interval_us, float minimum,
                           float maximum) {
   return rlt::next_sum(sum, value, rlt::sum_step_s<float>(step_interval_us), minimum, maximum);

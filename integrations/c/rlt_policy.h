@@ -137,7 +137,7 @@ static RLT_ALWAYS_INLINE rlt_unpacked_t rlt_unpack_finite(uint32_t bits) {
   return number;
 }
 
-// The sum (high 2^32 + low) with its first bit moved to bit 30.
+// Return the sum (high 2^32 + low) with its first bit moved to bit 30.
 static RLT_ALWAYS_INLINE rlt_unpacked_t rlt_normalized_sum(uint32_t high, uint32_t low,
                                                            int32_t exponent, uint32_t sign) {
   if (high >> 30 != 1u) {
@@ -161,8 +161,8 @@ static RLT_ALWAYS_INLINE rlt_unpacked_t rlt_normalized_sum(uint32_t high, uint32
   return rlt_unpacked(high | (uint32_t)(low != 0u), exponent, sign);
 }
 
-// x y + addend, for finite x and y that are not zero. `x_exponent` is that of x less 126; the
-// mantissa of y has bit 31 set, and `sign` is that of the product.
+// Return x y + addend, for finite x and y that are not zero. `x_exponent` is that of x less 126;
+// the mantissa of y has bit 31 set, and `sign` is that of the product.
 static RLT_ALWAYS_INLINE rlt_unpacked_t rlt_add_product(rlt_unpacked_t addend, uint32_t x_mantissa,
                                                         int32_t x_exponent, uint32_t y_mantissa,
                                                         int32_t y_exponent, uint32_t sign) {
@@ -206,12 +206,13 @@ static RLT_ALWAYS_INLINE rlt_unpacked_t rlt_add_product(rlt_unpacked_t addend, u
   return rlt_normalized_sum(high, low, exponent, sign);
 }
 
-// The sum without what is below bit 7, rounded to nearest with ties to even. It may reach bit 31.
+// Return the sum without what is below bit 7, rounded to nearest with ties to even. It may reach
+// bit 31.
 static RLT_ALWAYS_INLINE uint32_t rlt_rounded(uint32_t high) {
   return (high + 0x3fu + (high >> 7 & 1u)) & ~0x7fu;
 }
 
-// Bits of fma(a, b, c).
+// Return the bits of fma(a, b, c).
 static inline uint32_t rlt_fma_bits(uint32_t a, uint32_t b, uint32_t c) {
   const uint32_t sign = (a ^ b) & RLT_SIGN_BIT;
   const uint32_t abs_a = a & ~RLT_SIGN_BIT, abs_b = b & ~RLT_SIGN_BIT, abs_c = c & ~RLT_SIGN_BIT;
@@ -247,7 +248,8 @@ static RLT_NOINLINE float rlt_exact_fma(float a, float b, float c) {
   return rlt_from_bits(rlt_fma_bits(rlt_to_bits(a), rlt_to_bits(b), rlt_to_bits(c)));
 }
 
-// The processor's where it has one: C libraries without it multiply and add, or round twice.
+// Return fma(a, b, c): the processor's where it has one. C libraries without it multiply and add,
+// or round twice.
 static RLT_ALWAYS_INLINE float rlt_fma(float a, float b, float c) {
 #if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || \
     defined(__aarch64__) || defined(__riscv_flen)
@@ -262,7 +264,7 @@ static RLT_ALWAYS_INLINE float rlt_fma(float a, float b, float c) {
 static inline float rlt_lesser(float a, float b) { return a < b ? a : b; }
 static inline float rlt_greater(float a, float b) { return a > b ? a : b; }
 
-// NaN where x is NaN.
+// Return x clamped to [low, high]; NaN where x is NaN.
 static inline float rlt_clamp(float x, float low, float high) {
   const float raised = x < low ? low : x;
   return raised > high ? high : raised;
@@ -301,7 +303,7 @@ static RLT_ALWAYS_INLINE rlt_exponential_t rlt_reduce_exponential(float x) {
   return reduced;
 }
 
-// 2^n for -126 <= n <= 127; only the low 8 bits of n count.
+// Return 2^n for -126 <= n <= 127; only the low 8 bits of n count.
 static inline float rlt_power_of_two(uint32_t n) { return rlt_from_bits((n << 23) + 0x3f800000u); }
 
 static inline float rlt_exp(float x) {
@@ -411,7 +413,7 @@ enum {
   RLT_WITH_ALL = 0x300000ff
 };
 
-// values (count) = the activation of them. A NaN passes through each.
+// Replace values (count) by the activation of them. A NaN passes through each.
 static inline void rlt_activate(uint32_t with, uint32_t activation, uint32_t count, float* x) {
   const uint32_t chosen = 1u << activation & with;
   uint32_t i;
@@ -481,7 +483,7 @@ static inline char rlt_letter(const uint32_t* text, uint32_t index) {
   return (char)(text[index / 4u] >> 8u * (index % 4u) & 0xffu);
 }
 
-// CRC-32 as zlib's, of the words' bytes in little-endian order.
+// Return the CRC-32, as zlib's, of the words' bytes in little-endian order.
 static RLT_NOINLINE uint32_t rlt_crc32(const uint32_t* words, size_t count, uint32_t previous) {
   static const uint32_t table[16] = {0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu,
                                      0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
@@ -511,7 +513,7 @@ static RLT_NOINLINE bool rlt_are_finite(const uint32_t* words, uint64_t count) {
   return true;
 }
 
-// At least one byte, then zeros, at least one.
+// Return whether it is a text: at least one byte, then zeros, at least one.
 static RLT_NOINLINE bool rlt_is_text(const uint32_t* text, uint32_t words, bool may_have_bar) {
   uint32_t length = 0;
   for (uint32_t i = 0; i < 4u * words; i++) {
@@ -573,7 +575,8 @@ static inline uint32_t rlt_layer_state(const uint32_t* layer) {
   return (rlt_layer_kind(layer) == RLT_LSTM ? 2u : 1u) * rlt_layer_outputs(layer);
 }
 
-// A recurrent layer stands in format 2 only, and has no activation but its own.
+// Return whether a layer is right. A recurrent one stands in format 2 only, and has no activation
+// but its own.
 static inline bool rlt_is_layer(const uint32_t* layer, const rlt_policy_t* policy) {
   const uint32_t kind = rlt_layer_kind(layer), activation = layer[1] & 0xffu;
   if (rlt_layer_outputs(layer) == 0 || layer[1] >> 16 != 0) return false;
@@ -611,8 +614,8 @@ static inline bool rlt_is_interval(uint32_t us) {
   return us >= 1u && us <= RLT_LONGEST_INTERVAL_US;
 }
 
-// The parts of an image whose header has been checked, in order; all tables lie within it, and the
-// sections add up to its length.
+// Locate the parts of an image whose header has been checked, in order; all tables lie within it,
+// and the sections add up to its length.
 static RLT_NOINLINE rlt_reason_t rlt_locate(const uint32_t* image, uint32_t with,
                                             rlt_policy_t* policy) {
   const bool is_recurrent = (image[1] & 0xffffu) == 2u;
@@ -729,7 +732,8 @@ static inline rlt_reason_t rlt_check_tables(const rlt_policy_t* policy) {
   return RLT_REASON_ACCEPTED;
 }
 
-// Every number is finite but the examples' traces, which are none. The first example begins.
+// Check that every number is finite but the examples' traces, which are none, and that the first
+// example begins.
 static inline rlt_reason_t rlt_check_numbers(const rlt_policy_t* policy) {
   const uint32_t* first = policy->mean != NULL ? policy->mean : policy->parameters;
   const uint32_t outputs = policy->output_dim + policy->action_dim;
@@ -746,7 +750,7 @@ static inline rlt_reason_t rlt_check_numbers(const rlt_policy_t* policy) {
   return RLT_REASON_ACCEPTED;
 }
 
-// Checks all of an image that can be checked without running it, and fills `policy`, which points
+// Check all of an image that can be checked without running it, and fill `policy`, which points
 // into it. `with`: RLT_WITH_ALL, or what of it the program needs.
 static inline rlt_reason_t rlt_policy_open(const uint32_t* image, size_t bytes, uint32_t with,
                                            rlt_policy_t* policy) {
@@ -780,8 +784,8 @@ static inline float* rlt_next_state(const rlt_policy_t* policy, float* scratch) 
   return scratch + rlt_scratch_floats(policy) - policy->state_dim;
 }
 
-// output (outputs) = input (inputs) . weights (inputs, outputs) + bias: each begins with its bias
-// and takes the inputs in order. What is zero adds nothing, as all weights are finite.
+// Compute output (outputs) = input (inputs) . weights (inputs, outputs) + bias: each begins with
+// its bias and takes the inputs in order. What is zero adds nothing, as all weights are finite.
 static RLT_NOINLINE void rlt_product(uint32_t inputs, uint32_t outputs, const uint32_t* weights,
                                      const float* input, float* output) {
   const uint32_t* bias = weights + (size_t)inputs * outputs;
@@ -822,8 +826,9 @@ static RLT_NOINLINE void rlt_product(uint32_t inputs, uint32_t outputs, const ui
   }
 }
 
-// nn/recurrent_at_run_time.h: output (width) and next (of an LSTM h, then c) from `state`, which
-// may be `next`. Gates are r, z and n of a GRU, and i, f, g and o of an LSTM.
+// Compute a recurrent layer as nn/recurrent_at_run_time.h: output (width) and next (of an LSTM h,
+// then c) from `state`, which may be `next`. Gates are r, z and n of a GRU, and i, f, g and o of an
+// LSTM.
 static inline const uint32_t* rlt_recurrent(const uint32_t* layer, const uint32_t* parameters,
                                             const float* input, const float* state, float* products,
                                             float* next, float* output) {
@@ -903,7 +908,7 @@ static inline bool rlt_all_finite(const float* values, uint32_t count) {
 
 static inline float rlt_middle_of(float low, float high) { return 0.5f * (high + low); }
 
-// A normalized action in its channel's unit: -1 is the minimum, 1 the maximum.
+// Return a normalized action in its channel's unit: -1 is the minimum, 1 the maximum.
 static inline float rlt_physical_action(float action, float low, float high) {
   const float half_range = 0.5f * (high - low);
   const float physical =
@@ -925,9 +930,9 @@ static inline bool rlt_is_allowed(const rlt_policy_t* policy, const uint32_t* ac
   return true;
 }
 
-// action (action_dim) in the channels' units from the outputs of the network (output_dim), which
-// are finite. Of a choice the number of its largest output that the observation allows, the first
-// of equal ones; of all where it allows none.
+// Compute action (action_dim) in the channels' units from the outputs of the network (output_dim),
+// which are finite. A choice is the number of its largest output that the observation allows, the
+// first of equal ones; of all where it allows none.
 static inline void rlt_scale_action(const rlt_policy_t* policy, const float* observation,
                                     const float* output, float* action) {
   const uint32_t* choice = policy->choices;
@@ -949,10 +954,11 @@ static inline void rlt_scale_action(const rlt_policy_t* policy, const float* obs
   }
 }
 
-// output (output_dim), and unless it is null action (action_dim), for an observation in its units.
-// False: an element of the observation or of the output is infinite or not a number, and neither is
-// set. `state` (state_dim) moves on; where it is null, it is zero before. After false it is zero,
-// or as it was, as the image says. `with`: that of rlt_policy_open(), best as a constant.
+// Compute output (output_dim), and unless it is null action (action_dim), for an observation in its
+// units. Return false where an element of the observation or of the output is infinite or not a
+// number: then neither is set. `state` (state_dim) moves on; where it is null, it is zero before.
+// After false it is zero, or as it was, as the image says. `with`: that of rlt_policy_open(), best
+// as a constant.
 static inline bool rlt_policy_evaluate(uint32_t with, const rlt_policy_t* policy,
                                        const float* observation, float* state, float* output,
                                        float* action, float* scratch) {
@@ -984,8 +990,8 @@ static inline void rlt_policy_example(const rlt_policy_t* policy, uint32_t index
   for (i = 0; i < policy->action_dim; i++) action[i] = rlt_number(example++, 0);
 }
 
-// Runs the image's examples, in `scratch` (rlt_verify_floats), and compares every bit: of all
-// layers, outputs and actions, and so of the hidden states.
+// Run the image's examples, in `scratch` (rlt_verify_floats), and compare every bit: of all layers,
+// outputs and actions, and so of the hidden states.
 static inline bool rlt_policy_verify(uint32_t with, const rlt_policy_t* policy, float* scratch) {
   float* output = scratch + rlt_scratch_floats(policy);
   float* action = output + policy->output_dim;

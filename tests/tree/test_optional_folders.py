@@ -30,7 +30,9 @@ from rltools_host.build import catalog, experiments
 names = [found.name for found in catalog.list_environments()]
 print(json.dumps([experiments.list_experiments(), [*catalog.algorithms()], names]))
 """
-LEARNS = "void learn(Training<{0}>& t) {{ initialize(Generic{{}}, t); train_step(Generic{{}}, t); }}\n"
+LEARNS = (
+    "void learn(Training<{0}>& t) {{ initialize(Generic{{}}, t); train_step(Generic{{}}, t); }}\n"
+)
 
 
 def without(rooms: Sequence[str], folder: Path) -> Path:
@@ -46,7 +48,9 @@ def without(rooms: Sequence[str], folder: Path) -> Path:
     for contract in CONTRACTS:
         if f"rltools/rl/environments/{Path(contract).stem}/" in rooms:
             (folder / INCLUDE / "rltools" / contract).unlink()
-    while lacking := [header for header in experiments_of(folder) if lacks_a_header(header, folder)]:
+    while lacking := [
+        header for header in experiments_of(folder) if lacks_a_header(header, folder)
+    ]:
         for header in lacking:
             header.unlink()
     return folder

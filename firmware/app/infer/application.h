@@ -19,7 +19,7 @@ class InferApplication {
         policies_(device, storage, sender_),
         node_(transport, self, names, sender_, heartbeat_, policies_.file_server(), policies_) {}
 
-  // One turn of the main loop: messages, and at most one piece of work of each service.
+  // Do one turn of the main loop: messages, and at most one piece of work of each service.
   void poll() {
     if (!node_.poll()) board::idle();
   }

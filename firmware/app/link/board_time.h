@@ -15,7 +15,7 @@ inline std::uint64_t counts_a_second() {
 // Says when the next heartbeat is due.
 class HeartbeatClock {
  public:
-  // True once a second, and at first.
+  // Return true once a second, and at first.
   bool strike() {
     const std::uint64_t now = board::counter();
     if (running_ && now - since_ < counts_a_second()) return false;

@@ -57,8 +57,9 @@ class FrameReceiver {
     discard(position);
   }
 
-  // A damaged length makes a frame seem unfinished, and good frames behind it would wait for its
-  // end. On a quiet line whole frames behind it are the proof that there is no such frame.
+  // Discard a frame that does not end. A damaged length makes a frame seem unfinished, and good
+  // frames behind it would wait for its end. On a quiet line whole frames behind it are the proof
+  // that there is no such frame.
   template <class Handle>
   void recover(Handle& handle) {
     for (std::size_t position = 1; position < used_; position++) {

@@ -59,7 +59,7 @@ constexpr std::array<AcceptedMessage, sizeof...(Messages)> accept(Messages... me
   return {{messages...}};
 }
 
-// One table of several.
+// Return one table of several.
 template <std::size_t... Counts>
 constexpr auto join(const std::array<AcceptedMessage, Counts>&... tables) {
   std::array<AcceptedMessage, (0 + ... + Counts)> all{};

@@ -6,8 +6,8 @@
 
 namespace rlt::link {
 
-// Into a message's field of zeros. A text as long as the field, or longer, has no terminating zero
-// there.
+// Copy a text into a message's field of zeros. A text as long as the field, or longer, has no
+// terminating zero there.
 template <std::size_t Size>
 void copy_text(char (&field)[Size], const char* text) {
   for (std::size_t i = 0; i < Size && text[i] != '\0'; i++) field[i] = text[i];
@@ -19,7 +19,7 @@ class MessageSender {
   MessageSender(const MessageSender&) = delete;
   MessageSender& operator=(const MessageSender&) = delete;
 
-  // For example send(mavlink_msg_heartbeat_encode_status, heartbeat).
+  // Send a message, for example send(mavlink_msg_heartbeat_encode_status, heartbeat).
   template <class Content>
   void send(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, mavlink_status_t*,
                                     mavlink_message_t*, const Content*),
@@ -30,7 +30,7 @@ class MessageSender {
     transport_.write(frame, mavlink_msg_to_send_buffer(frame, &message));
   }
 
-  // One STATUSTEXT; its length is checked here, as the protocol would cut it.
+  // Send one STATUSTEXT; its length is checked here, as the protocol would cut it.
   template <std::size_t Size>
   void say(std::uint8_t severity, const char (&text)[Size]) {
     static_assert(Size - 1 <= MAVLINK_MSG_STATUSTEXT_FIELD_TEXT_LEN,
@@ -43,7 +43,7 @@ class MessageSender {
     copy_text(content.text, text);
     send(mavlink_msg_statustext_encode_status, content);
   }
-  // A text of any length, in pieces, of which the last one is not full (MAVLink, STATUSTEXT).
+  // Send a text of any length, in pieces, of which the last one is not full (MAVLink, STATUSTEXT).
   void say_in_pieces(std::uint8_t severity, const char* text) {
     mavlink_statustext_t content{};
     content.severity = severity;

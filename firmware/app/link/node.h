@@ -87,7 +87,7 @@ class Node {
     sender_.send(mavlink_msg_command_ack_encode_status, acknowledgement);
   }
 
-  // Requests for messages of the node's own.
+  // Answer a request for a message of the node's own.
   bool answer(const Command& command) {
     const auto accept_and = [&command](auto&& send) {
       command.acknowledge(MAV_RESULT_ACCEPTED);
@@ -132,7 +132,8 @@ class Node {
     sender_.send(mavlink_msg_rlt_identity_encode_status, content);
   }
 
-  // For ground control programs, which ask before they use files and parameters.
+  // Send the capabilities, for ground control programs, which ask before they use files and
+  // parameters.
   void send_capabilities() {
     mavlink_autopilot_version_t content{};
     content.capabilities = kCapabilities;

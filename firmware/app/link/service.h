@@ -12,13 +12,13 @@ struct Service {
   static constexpr std::array<AcceptedMessage, 0> kAccepted{};
   static constexpr std::uint64_t kCapabilities = 0;
 
-  // A message of any service's table.
+  // Receive a message of any service's table.
   void receive(const mavlink_message_t&) {}
-  // Acknowledges a command and carries it out; false where it is not this service's.
+  // Acknowledge a command and carry it out; return false where it is not this service's.
   bool obey(const Command&) { return false; }
-  // One bounded piece of work; false where there is none.
+  // Do one bounded piece of work; return false where there is none.
   bool poll() { return false; }
-  // Fields of RLT_IDENTITY and HEARTBEAT that are the service's.
+  // Set the fields of RLT_IDENTITY and HEARTBEAT that are the service's.
   void describe_identity(mavlink_rlt_identity_t&) const {}
   void describe_state(mavlink_heartbeat_t&) const {}
 };

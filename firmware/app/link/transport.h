@@ -7,9 +7,10 @@
 namespace rlt::link {
 
 struct Transport {
-  // Reads up to `capacity` bytes that have arrived; returns how many, 0 when none. Never blocks.
+  // Read up to `capacity` bytes that have arrived; return their number, 0 when there are none.
+  // Never blocks.
   std::size_t (*read)(std::uint8_t* destination, std::size_t capacity);
-  // Writes a frame. May wait while the host is slow, but gives up when no host reads.
+  // Write a frame. May wait while the host is slow, but gives up when no host reads.
   void (*write)(const std::uint8_t* source, std::size_t count);
 };
 

@@ -56,7 +56,7 @@ static_assert(offsetof(FileMessage, data) == 12 &&
                   offsetof(FileMessage, unused) == kFileMessageBytes,
               "the protocol gives the payload's bytes");
 
-// An acknowledgement without data.
+// Return an acknowledgement without data.
 inline FileMessage acknowledge(const FileMessage& request) {
   FileMessage answer{};
   answer.sequence = static_cast<std::uint16_t>(request.sequence + 1);

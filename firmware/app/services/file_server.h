@@ -89,11 +89,11 @@ class FileServer : public link::Service {
 
   // -- requests that come twice -------------------------------------------------------------------
 
-  // The same bytes from the same client: its answer was lost, or the link has delayed a copy. A
-  // file must not be opened or closed again, whatever others have asked in between; to do anything
-  // else again changes nothing. Once a session is in use, the request to open it comes from a
-  // program that was started again, unless it comes soon: programs number their requests from the
-  // same one.
+  // Return whether these are the same bytes from the same client: its answer was lost, or the link
+  // has delayed a copy. A file must not be opened or closed again, whatever others have asked in
+  // between; to do anything else again changes nothing. Once a session is in use, the request to
+  // open it comes from a program that was started again, unless it comes soon: programs number
+  // their requests from the same one.
   bool is_repeated(const FileMessage& request, link::Address client) const {
     if (closed_.is_same(request, client)) return true;
     if (!opened_.is_same(request, client)) return false;
@@ -144,7 +144,7 @@ class FileServer : public link::Service {
     return acknowledge(request);
   }
 
-  // `finished`: whether an upload is whole, by its client's word.
+  // End the session. `finished`: an upload is whole, by its client's word.
   void end_session(bool finished) {
     const Mode mode = session_.mode;
     session_.mode = Mode::closed;
@@ -153,14 +153,15 @@ class FileServer : public link::Service {
     if (mode == Mode::write) files_.close_written(session_.file, finished);
   }
 
-  // A client resets its own session only.
+  // Reset a client's own session; no other one.
   FileMessage reset(const FileMessage& request, link::Address client) {
     if (session_.client == client) close();
     return acknowledge(request);
   }
 
-  // The session gets the number that the request has: clients expect it in all answers. A session
-  // that is open already gives way to its own client, and to any client after a while of silence.
+  // Open a session. It gets the number that the request has: clients expect it in all answers. A
+  // session that is open already gives way to its own client, and to any client after a while of
+  // silence.
   FileMessage open(const FileMessage& request, link::Address client, Mode mode) {
     const std::uint64_t now = board::counter();
     if (session_.mode != Mode::closed && !is_open(request, client) &&
@@ -189,7 +190,8 @@ class FileServer : public link::Service {
     return part_of_file(request, request.size);
   }
 
-  // An acknowledgement with at most `most` bytes of the open file, from the request's offset on.
+  // Return an acknowledgement with at most `most` bytes of the open file, from the request's offset
+  // on.
   FileMessage part_of_file(const FileMessage& request, std::uint32_t most) {
     const std::uint32_t left = files_.size(session_.file) - request.offset;
     FileMessage answer = acknowledge(request);
@@ -198,7 +200,7 @@ class FileServer : public link::Service {
     return answer;
   }
 
-  // Its answers are the packets that poll() sends.
+  // Begin a burst. Its answers are the packets that poll() sends.
   FileMessage begin_burst(const FileMessage& request, link::Address client) {
     if (!use(request, client, Mode::read)) return refuse(request, FileError::invalid_session);
     if (request.offset >= files_.size(session_.file)) {
@@ -249,7 +251,7 @@ class FileServer : public link::Service {
     return acknowledge(request, sum ^ 0xffffffffu);
   }
 
-  // Entries "Fname\tsize\0" from the entry with the number `offset` on.
+  // Return entries "Fname\tsize\0" from the entry with the number `offset` on.
   FileMessage list(const FileMessage& request) {
     std::uint32_t length = request.size;
     if (length > 0 && request.data[length - 1] == '\0') length--;
@@ -288,7 +290,8 @@ class FileServer : public link::Service {
     put('\0');
   }
 
-  // The file that the request's data name, with or without slash and terminating zero; or -1.
+  // Return the file that the request's data name, with or without slash and terminating zero; or
+  // -1.
   int find(const FileMessage& request) const {
     std::uint32_t begin = 0, end = request.size;
     if (end > 0 && request.data[end - 1] == '\0') end--;

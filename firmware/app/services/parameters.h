@@ -67,7 +67,7 @@ class ParameterService : public link::Service {
     send(index);
   }
 
-  // The hyperparameter's index, or -1.
+  // Return the hyperparameter's index, or -1.
   static int find(const char* id) {
     for (int i = 0; i < Hyperparameters::kCount; i++) {
       if (share_an_id(Hyperparameters::info(i).name, id)) return i;

@@ -28,7 +28,7 @@ class TrainApplication {
 
   RLT_STATE state() const { return training_.state(); }
 
-  // One turn of the main loop: messages, and at most one piece of work of each service.
+  // Do one turn of the main loop: messages, and at most one piece of work of each service.
   void poll() {
     if (!node_.poll()) board::idle();
   }

@@ -8,7 +8,7 @@ extern "C" {
 
 extern std::uint32_t stack_limit[];
 
-// `frame` is what the processor pushed: r0 r1 r2 r3 r12 lr pc xpsr.
+// Report a fault. `frame` is what the processor pushed: r0 r1 r2 r3 r12 lr pc xpsr.
 [[noreturn, gnu::used]] void report_fault_frame(const std::uint32_t* frame) {
   using namespace rlt::cortex_m;
   const bool readable = frame >= stack_limit && frame + 8 <= handler_stack_top;

@@ -30,7 +30,7 @@ struct VectorTable {
   Handler interrupts[InterruptCount];
 };
 
-// One interrupt of a program: the others are faults.
+// Return the table of a program with one interrupt: the others are faults.
 template <int InterruptCount>
 constexpr VectorTable<InterruptCount> vector_table_with(int interrupt, Handler handler) {
   VectorTable<InterruptCount> table{};

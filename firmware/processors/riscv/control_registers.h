@@ -41,7 +41,7 @@ constexpr std::uint32_t kInterruptCause = 1u << 31;              // of mcause
 inline void enable_interrupts() { set_bits<kMstatus>(kInterruptsEnabled); }
 inline void disable_interrupts() { clear_bits<kMstatus>(kInterruptsEnabled); }
 
-// Instructions executed so far.
+// Return the number of instructions executed so far.
 inline std::uint64_t executed_instructions() {
   std::uint32_t high, low;
   do {

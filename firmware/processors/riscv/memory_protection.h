@@ -19,7 +19,8 @@ namespace detail {
 constexpr int kPmpConfiguration = 0x3a0, kPmpAddress = 0x3b0;
 constexpr std::uint32_t kUpToAddress = 1u << 3, kPowerOfTwo = 3u << 3, kLocked = 1u << 7;
 
-// Entry 2 i begins the region i, entry 2 i + 1 ends it. Locked, they bind the machine mode too.
+// Protect a region. Entry 2 i begins the region i, entry 2 i + 1 ends it. Locked, they bind the
+// machine mode too.
 template <int Region>
 void protect_region(const ProtectedRegion& region) {
   write_register<kPmpAddress + 2 * Region>(region.base >> 2);

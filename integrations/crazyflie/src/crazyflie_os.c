@@ -62,8 +62,8 @@ static const MemoryHandlerDef_t memory = {
 // -- the controller
 // --------------------------------------------------------------------------------
 
-// Called when the stabilizer starts, before the firmware refuses further memories, and again
-// whenever somebody chooses this controller.
+// Initialize the controller. Called when the stabilizer starts, before the firmware refuses further
+// memories, and again whenever somebody chooses this controller.
 void controllerOutOfTreeInit(void) {
   static bool is_registered = false;
   if (!is_registered) {
@@ -95,7 +95,7 @@ static void sense(struct RltSensed* sensed, const setpoint_t* setpoint, const se
   };
 }
 
-// The stock controller's integrators begin at the present state, as when it is on the ground.
+// Restart the stock controller's integrators at the current state, as when it is on the ground.
 static void reset_stock_controller(control_t* control, const sensorData_t* sensors,
                                    const state_t* state) {
   static const setpoint_t off;  // no thrust

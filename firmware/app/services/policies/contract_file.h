@@ -14,7 +14,7 @@ class ContractFile {
 
   std::uint32_t size() const { return record_count() * kRecordBytes + sizeof(Tail); }
 
-  // The bytes [offset, offset + count), of no more than size().
+  // Read the bytes [offset, offset + count), of no more than size().
   void read(std::uint32_t offset, std::uint8_t* destination, std::uint32_t count) const {
     while (count > 0) {
       const std::uint32_t record = offset / kRecordBytes, first = offset % kRecordBytes;
@@ -47,7 +47,7 @@ class ContractFile {
     return 2 * channel_count() + static_cast<std::uint32_t>(choices);
   }
 
-  // Half of a channel's record, the name of a choice, or what stands behind the last one.
+  // Fill in half of a channel's record, the name of a choice, or what stands behind the last one.
   void fill(std::uint32_t record, std::uint8_t (&bytes)[kRecordBytes]) const {
     if (record < 2 * channel_count()) {
       const Channel& channel = channel_of(contract_, static_cast<int>(record / 2));

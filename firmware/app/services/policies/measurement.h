@@ -21,13 +21,13 @@ class Measurement {
   }
   bool is_running() const { return count_ < wanted_; }
   RLT_MEASURED what() const { return what_; }
-  // None while the measurement runs.
+  // Return the number of samples; 0 while the measurement runs.
   std::uint32_t count() const { return is_running() ? 0 : count_; }
   const std::uint32_t* samples() const { return samples_; }
 
-  // Each sample is one call, on the image's examples by turns. True when it was the last one. A
-  // policy that was dropped meanwhile ends the measurement. A hidden state is none that acts could
-  // go on with: the executor restarts.
+  // Take samples, each of one call, on the image's examples by turns. Return true when it was the
+  // last one. A policy that was dropped meanwhile ends the measurement. The hidden state is none
+  // from which the policy could continue to act: the executor restarts.
   template <class Device>
   bool take_samples(Device device, Deployment& deployment) {
     for (int i = 0; i < kSamplesAPoll && is_running(); i++) {

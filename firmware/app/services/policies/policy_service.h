@@ -11,7 +11,7 @@
 
 namespace rlt {
 
-// The time of slots and executor, microseconds; of an emulated processor at a nominal rate.
+// Return the time of slots and executor, microseconds; of an emulated processor at a nominal rate.
 inline std::uint32_t policy_time_us() {
   return static_cast<std::uint32_t>(board::counter() / (link::counts_a_second() / 1'000'000u));
 }
@@ -94,7 +94,7 @@ class PolicyService : public link::Service {
   SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     return note(deployment_.write(offset, source, count));
   }
-  // An upload that was broken off leaves nothing behind that counts.
+  // Finish an upload; one that was broken off leaves nothing behind that counts.
   void staged(bool finished) {
     if (!finished) return;
     refused_ = deployment_.finish();
@@ -111,10 +111,10 @@ class PolicyService : public link::Service {
 
   // -- commands -----------------------------------------------------------------------------------
 
-  // Commands name the image that they mean: what came in between changes nothing unseen. They may
-  // name the trial too: one that was on its way until a later trial changes nothing then. A
-  // repetition finds that its work is done. What is refused changes nothing, and breaks off no
-  // upload.
+  // Return whether a command names the last trial. Commands name the image that they mean: what
+  // came in between changes nothing unseen. They may name the trial too: one that was on its way
+  // until a later trial changes nothing then. A repetition finds that its work is done. What is
+  // refused changes nothing, and breaks off no upload.
   bool names_last_trial(const link::Command& command) const {
     return command.third_parameter() == kAnyTrial || command.third_parameter() == trial_;
   }
@@ -205,7 +205,7 @@ class PolicyService : public link::Service {
 
   // -- messages -----------------------------------------------------------------------------------
 
-  // The first three bytes of the SHA-256, which a float holds; 0 where there is no image.
+  // Return the first three bytes of the SHA-256, which a float holds; 0 where there is no image.
   static float image_number(SlotImage image) {
     if (image.data == nullptr) return kNoImage;
     std::uint8_t sha256[Sha256::kDigestBytes];
@@ -286,7 +286,8 @@ class PolicyService : public link::Service {
 
   // -- observations -------------------------------------------------------------------------------
 
-  // Parts come in order; what is missing makes the observation as a whole count for nothing.
+  // Receive a part of an observation. Parts come in order; a missing one makes the whole
+  // observation count for nothing.
   void observe(const mavlink_message_t& message) {
     mavlink_rlt_observation_t part;
     mavlink_msg_rlt_observation_decode(&message, &part);
@@ -301,7 +302,8 @@ class PolicyService : public link::Service {
     received_ += count;
     if (received_ == dimension) act(part);
   }
-  // A network alone is given all that it takes, past actions too.
+  // Return the width of an observation. A network alone is given all of its inputs, past actions
+  // too.
   int dimension_of(std::uint8_t mode) {
     const auto* policy = deployment_.acting();
     if (mode != RLT_OBSERVE_FORWARD || policy == nullptr) return Contract::kObservationDim;
@@ -332,7 +334,8 @@ class PolicyService : public link::Service {
     sender_.send(mavlink_msg_rlt_action_encode_status, content);
   }
 
-  // The network alone, without what the executor allows; a safe action where it gives none.
+  // Run the network alone, without the executor's limits; a safe action where it has no finite
+  // output.
   ExecutorStatus forward(float* action, mavlink_rlt_action_t& content) {
     take_safe_action(policy_contract<Contract>(), action);
     auto* policy = deployment_.acting();

@@ -6,7 +6,7 @@
 
 namespace rlt {
 
-// Null where nothing is wrong.
+// Return the refusal in words; null where nothing is wrong.
 constexpr const char* arithmetic_refusal(ArithmeticFault fault) {
   switch (fault) {
     case ArithmeticFault::none: return nullptr;

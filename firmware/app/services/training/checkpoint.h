@@ -63,7 +63,7 @@ enum class CheckpointReason : std::uint8_t {
   not_finite,
 };
 
-// As a STATUSTEXT: at most 50 characters.
+// Return the text of a STATUSTEXT: at most 50 characters.
 constexpr const char* checkpoint_reason_text(CheckpointReason reason) {
   switch (reason) {
     case CheckpointReason::accepted: return "checkpoint accepted";

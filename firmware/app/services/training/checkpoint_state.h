@@ -7,7 +7,7 @@
 
 namespace rlt {
 
-// After the payload has been written over the state.
+// Check the state after the payload has been written over it.
 template <class E>
 CheckpointReason check_state(Training<E>& training, const CheckpointHeader& header) {
   std::uint8_t sha256[Sha256::kDigestBytes];

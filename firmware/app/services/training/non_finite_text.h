@@ -44,7 +44,8 @@ class NumberText {
   }
   static char digit(std::uint32_t value) { return static_cast<char>('0' + value); }
 
-  // The powers of ten up to 1e10 are exact, and so each product and quotient is rounded once.
+  // Put a positive number. The powers of ten up to 1e10 are exact, and so each product and quotient
+  // is rounded once.
   void put_positive(float size) {
     int exponent = 5;  // of ten, of the first digit
     for (; size >= 1e10f; exponent += 8) size /= 1e8f;
@@ -70,7 +71,7 @@ class NumberText {
     put_integer(static_cast<std::uint32_t>(exponent < 0 ? -exponent : exponent));
   }
 
-  // `count` digits, the first of them at 10^exponent.
+  // Put `count` digits, the first of them at 10^exponent.
   void put_fixed(std::uint32_t digits, int count, int exponent) {
     std::uint32_t unit = 1;
     for (int i = 1; i < count; i++) unit *= 10;

@@ -128,8 +128,9 @@ class TrainingFiles {
                count - of_header);
   }
 
-  // The header comes first and in order; the state's bytes then in any order. What comes before its
-  // turn is not answered: a client that has several writes under way sends it again.
+  // Write bytes of a checkpoint. The header comes first and in order; the state's bytes then in any
+  // order. What comes before its turn is not answered: a client that has several writes under way
+  // sends it again.
   FileError write(int, std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     if (upload_ == Upload::refused) return FileError::fail;
     const std::uint32_t of_header = bytes_of_header(offset, count);
@@ -147,7 +148,8 @@ class TrainingFiles {
     return FileError::none;
   }
 
-  // A header that is refused leaves the state as it is, and so does one without a state behind it.
+  // Close an upload. A header that is refused leaves the state as it is, and so does one without a
+  // state behind it.
   void close_written(int, bool finished) {
     const Upload upload = upload_;
     upload_ = Upload::none;

@@ -35,7 +35,7 @@ class TrainingService : public link::Service {
   TrainingService& operator=(const TrainingService&) = delete;
 
   State state() const { return state_; }
-  // The service that serves the files.
+  // Return the service that serves the files.
   FileServer<Files>& file_server() { return server_; }
 
   // -- what a node asks ---------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class TrainingService : public link::Service {
     return true;
   }
 
-  // One training step, or some steps of an evaluation.
+  // Do one training step, or some steps of an evaluation.
   bool poll() {
     if (state_ != RLT_STATE_TRAINING) return false;
     if (evaluating_) {
@@ -112,7 +112,8 @@ class TrainingService : public link::Service {
 
   // -- commands -----------------------------------------------------------------------------------
 
-  // The token tells a repeated start from a new one where training has come to an end in between.
+  // Start training. The token tells a repeated start from a new one where training has come to an
+  // end in between.
   void start(const link::Command& command) {
     const bool same_token = command.parameter() != 0.0f && command.parameter() == start_token_;
     if (command.is_repetition() && (is_training() || same_token)) {
@@ -136,7 +137,7 @@ class TrainingService : public link::Service {
     counted_ = evaluated_ = 0;
   }
 
-  // An evaluation under way is finished first: it belongs to the step before it.
+  // Pause training. An evaluation under way is finished first: it belongs to the step before it.
   void pause(const link::Command& command) {
     if (!command.accept_if(is_training() || is_at_rest())) return;
     if (is_at_rest()) return send_result();
@@ -147,7 +148,7 @@ class TrainingService : public link::Service {
     }
   }
 
-  // One that comes again must not end a rest that lies in between.
+  // Resume training. A command that comes again must not end a rest that lies in between.
   void resume(const link::Command& command) {
     if (command.parameter() != 0.0f && command.parameter() == resume_token_) {
       return command.acknowledge(MAV_RESULT_ACCEPTED);
@@ -167,7 +168,7 @@ class TrainingService : public link::Service {
     enter_training();
   }
 
-  // A board that keeps the best policy itself has no need to rest.
+  // Take rests at evaluations. A board that keeps the best policy itself has no need to rest.
   void take_rests(const link::Command& command) {
     if constexpr (KeepsBest) return;
     rest_above_ = command.second_parameter() == 1.0f ? command.third_parameter() : math::kQuietNan;
@@ -201,8 +202,8 @@ class TrainingService : public link::Service {
     heartbeat_.restart(counting_since_);
   }
 
-  // One call of train_step(): a step of the environments, or a part of the updates. Then the
-  // reports that fall due with it. The policy is also evaluated after the last step.
+  // Call train_step() once: a step of the environments, or a part of the updates. Then the reports
+  // that fall due with it. The policy is also evaluated after the last step.
   void train() {
     const std::uint32_t before = steps_done(training_);
     const StepReport<E> report = train_step(device_, training_);
@@ -287,8 +288,8 @@ class TrainingService : public link::Service {
     state_ = state;
   }
 
-  // By how much the board's counter has advanced in training, since START or since a checkpoint was
-  // uploaded.
+  // Return the counts by which the board's counter has advanced in training, since START or since a
+  // checkpoint was uploaded.
   std::uint64_t counter() const {
     if (!is_training()) return counted_;
     return counted_ + (board::counter() - counting_since_);
@@ -327,7 +328,7 @@ class TrainingService : public link::Service {
     sender_.send(mavlink_msg_rlt_evaluation_encode_status, content);
   }
 
-  // For a host that was not there: of the best policy, then the last one.
+  // Send the evaluations of the best policy, then of the last one, for a host that was not there.
   void send_evaluations() {
     sender_.send(mavlink_msg_rlt_evaluation_encode_status, best_evaluation_);
     sender_.send(mavlink_msg_rlt_evaluation_encode_status, last_evaluation_);

@@ -19,7 +19,7 @@ using Contract = contracts::Quadrotor;
 
 // -- observation ----------------------------------------------------------------------------------
 
-// The contract's observation; false where the estimate is no attitude.
+// Set the contract's observation; return false where the estimate is no attitude.
 inline bool observe(const RltSensed& sensed, float* observation) {
   const float *at = sensed.target_m, *moves = sensed.target_m_s;
   return vehicles::observe(
@@ -39,7 +39,7 @@ class Freshness {
   static constexpr std::uint32_t kMaxUnchanged_us = 25000;
 
   void restart(std::uint32_t now_us) { gyro_.changed_us = estimate_.changed_us = now_us; }
-  // When the oldest part of what is sensed was taken.
+  // Return the time at which the oldest part of what is sensed was taken.
   std::uint32_t taken_us(const RltSensed& sensed) {
     std::uint32_t hash = math::hash_bits(sensed.quaternion, 4);
     hash = math::hash_bits(sensed.position_m, 3, hash);
@@ -75,7 +75,7 @@ class ThrustBlend {
     total_ = left_ = ticks;
   }
   void end() { left_ = 0; }
-  // `full` is the stock controller's number for all of the thrust.
+  // Return the next thrust. `full` is the stock controller's number for all of the thrust.
   float next(float stock, float full) {
     if (!(stock > 0.0f)) left_ = 0;  // switched off is off
     if (left_ == 0) return stock;
@@ -107,7 +107,7 @@ class Controller {
 
   // -- the stabilizer's task ----------------------------------------------------------------------
 
-  // This controller is chosen, perhaps not for the first time: what flew before is over.
+  // Restart. This controller is chosen, perhaps not for the first time: what flew before is over.
   void restart() {
     if (flies_) take_over(RLT_REASON_RESTARTED);
     blend_.end();
@@ -135,8 +135,8 @@ class Controller {
 
   std::uint32_t memory_bytes() const { return SlotBytes; }
 
-  // A write at 0 begins an upload; where the policy flies, it is not taken. One that broke off is
-  // begun again.
+  // Write a part of an upload. A write at 0 begins an upload; while the policy flies, it is not
+  // taken. One that broke off is begun again.
   bool write(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t count) {
     if (offset == 0) {
       if (report_.upload != RLT_UPLOAD_RECEIVING && !take(Owner::upload)) return false;
@@ -166,14 +166,14 @@ class Controller {
 
   // -- the app's task -----------------------------------------------------------------------------
 
-  // Once, before work(). Until then no policy flies and no upload is taken.
+  // Begin; called once, before work(). Until then no policy flies and no upload is taken.
   void begin(const std::uint8_t* built_in, std::uint32_t bytes) {
     deployment_.begin(built_in, bytes);
     report_.has_built_in = deployment_.has_built_in() ? 1 : 0;
     give_back();
   }
 
-  // Again and again.
+  // Do pending work; called again and again.
   void work(std::uint32_t now_us) {
     if (report_.upload == RLT_UPLOAD_CHECKING) {
       std::atomic_signal_fence(std::memory_order_acquire);
@@ -193,7 +193,7 @@ class Controller {
 
   // -- flying -------------------------------------------------------------------------------------
 
-  // The first tick, or why there is none.
+  // Do the first tick, or return why there is none.
   RltReason start(const RltSensed& sensed) {
     if (settings_.enable == 0) {
       is_over_ = false;
@@ -251,8 +251,8 @@ class Controller {
     return RLT_REASON_NONE;
   }
 
-  // A trial was over before the first tick: the policy that is there instead is none that the pilot
-  // has asked for.
+  // End a start in which the trial was over before the first tick: the policy that is there instead
+  // is none that the pilot has asked for.
   RltReason end_start() {
     is_over_ = true;
     report_.reason = RLT_REASON_TRIAL_OVER;
@@ -282,7 +282,8 @@ class Controller {
     return judge(status, action);
   }
 
-  // A position that is not a number is not far: it is no observation.
+  // Return whether the vehicle is too far. A position that is not a number is not far: it is no
+  // observation.
   bool is_far(const float* position_error_m) const {
     const float most_m = 0.01f * static_cast<float>(settings_.max_error_cm);
     for (int i = 0; i < 3; i++) {
@@ -305,7 +306,7 @@ class Controller {
     return is_too_much ? RLT_REASON_OBSERVATION : RLT_REASON_NONE;  // the last action is held
   }
 
-  // The stock controller flies from now on, until the policy is enabled again.
+  // Let the stock controller fly from now on, until the policy is enabled again.
   void take_over(RltReason reason) {
     float mean = 0;
     for (const float thrust : thrusts_) mean += 0.25f * thrust;
@@ -342,7 +343,7 @@ class Controller {
   }
 
   const std::uint8_t* slot_data() const { return storage_.data() + 2 * Storage::kEraseBytes; }
-  // As its header says.
+  // Return the bytes of the image, as its header states them.
   std::uint32_t image_bytes() const {
     PolicyImageHeader header;
     __builtin_memcpy(&header, slot_data(), sizeof(header));

@@ -93,16 +93,17 @@ struct RltDecision {
 extern struct RltSettings rlt_settings;  // crazyflie_os.c
 extern struct RltReport rlt_report;
 
-// The stabilizer's task. rlt_restart() may be called again at any time.
+// Functions of the stabilizer's task. rlt_restart() may be called again at any time.
 void rlt_restart(void);
 void rlt_decide(const struct RltSensed* sensed, struct RltDecision* decision);
 float rlt_blend_thrust(float stock_thrust, float full_thrust);
-// The memory's task. An image is written from offset 0 on; false where it is not taken.
+// Functions of the memory's task. An image is written from offset 0 on; false where it is not
+// taken.
 uint32_t rlt_memory_bytes(void);
 bool rlt_write(uint32_t offset, const uint8_t* bytes, uint32_t count);
 bool rlt_read(uint32_t offset, uint8_t* bytes, uint32_t count);
-// The app's task: rlt_begin() once, which checks the compiled-in image; then rlt_work() again and
-// again, which checks what was uploaded, confirms and rolls back.
+// Functions of the app's task: rlt_begin() once, which checks the compiled-in image; then
+// rlt_work() again and again, which checks what was uploaded, confirms and rolls back.
 void rlt_begin(void);
 void rlt_work(uint32_t now_us);
 

@@ -21,7 +21,8 @@ constexpr std::size_t kScratchFloats =
 static_assert(kScratchFloats >= rlt::scratch_floats_to_run(64, 0, 0) + 2 * 4 + 4 * 4 / 2);
 using Controller = rlt::crazyflie::Controller<rlt::CortexM4, kSlotBytes, kScratchFloats>;
 
-// Made by the first call, which is rlt_restart(): the firmware runs no constructors of globals.
+// Return the controller, made by the first call, which is rlt_restart(): the firmware runs no
+// constructors of globals.
 Controller& controller() {
   static Controller instance(rlt_settings, rlt_report);
   return instance;

@@ -102,9 +102,9 @@ typedef struct {
   uint32_t ticks, late, missed;
 } rlt_policy_state_t;
 
-// Once, before the tasks start. What acts is then the last good policy of the partition, the
-// built-in one, or none. ESP_ERR_NOT_FOUND: no such partition. ESP_ERR_NOT_SUPPORTED: it is
-// encrypted, read-only or has other sectors than 4,096 bytes. ESP_ERR_INVALID_SIZE: it has fewer
+// Initialize the policy, once, before the tasks start. The last good policy of the partition acts
+// then, the built-in one, or none. ESP_ERR_NOT_FOUND: no such partition. ESP_ERR_NOT_SUPPORTED: it
+// is encrypted, read-only or has other sectors than 4,096 bytes. ESP_ERR_INVALID_SIZE: it has fewer
 // than four sectors. ESP_ERR_INVALID_ARG: the contract has no action, or more than
 // CONFIG_RLT_POLICY_MAX_ACTIONS. ESP_ERR_INVALID_STATE: it was called before. Above
 // RLT_POLICY_ERR_BUILT_IN: the built-in policy is refused; all else works, and others may act.
@@ -114,7 +114,7 @@ const char* rlt_policy_error_text(esp_err_t error);
 
 // -- control task ---------------------------------------------------------------------------------
 
-// At the contract's rate or faster. `observation` (null where there is none) was taken at
+// Act, at the contract's rate or faster. `observation` (null where there is none) was taken at
 // `taken_us`; times are of one 32-bit clock of microseconds, which wraps. The action is always set:
 // finite, within its ranges, and the contract's safe one on a fault.
 rlt_policy_status_t rlt_policy_step(uint32_t now_us, const float* observation, uint32_t taken_us,
@@ -124,21 +124,21 @@ const char* rlt_policy_status_text(rlt_policy_status_t status);
 
 // -- receiving task -------------------------------------------------------------------------------
 
-// A new image: stage, its bytes in order and in parts of any size, finish. It is then whole,
-// checked and staged; what acts is untouched. `verdict` may be null.
+// Receive a new image: stage, write its bytes in order and in parts of any size, finish. It is then
+// whole, checked and staged; what acts is untouched. `verdict` may be null.
 esp_err_t rlt_policy_stage(void);
 esp_err_t rlt_policy_write(uint32_t offset, const void* bytes, uint32_t count);
 esp_err_t rlt_policy_finish(rlt_policy_verdict_t* verdict);
 
-// The staged image acts for at most `trial_us`; confirmed within that time it stays, else it is
+// Let the staged image act for at most `trial_us`; confirmed within that time it stays, else it is
 // dropped for the one before. A reset during the trial drops it as well.
 esp_err_t rlt_policy_start_trial(uint32_t now_us, uint32_t trial_us);
 esp_err_t rlt_policy_confirm(uint32_t now_us);
-// Ends a trial, or returns to the policy before the active one.
+// End a trial, or return to the policy before the active one.
 esp_err_t rlt_policy_roll_back(void);
 
-// Some times a second: ends a trial that is over, and writes down what the control task has decided
-// meanwhile.
+// End a trial that is over, and write down what the control task has decided meanwhile; to be
+// called some times a second.
 esp_err_t rlt_policy_poll(uint32_t now_us);
 
 void rlt_policy_state(uint32_t now_us, rlt_policy_state_t* state);

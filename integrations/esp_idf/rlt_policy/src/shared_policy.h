@@ -38,7 +38,7 @@ class FlashBesideControl {
   bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     return !is_held(offset) && flash_.program(offset, source, count);
   }
-  // By whoever has the lock of the state, as all that writes records does.
+  // Hold records back, by the task that has the lock of the state, as all that writes records does.
   void hold_records(bool held) { held_ = held; }
 
  private:
@@ -58,7 +58,7 @@ class SharedPolicy {
         state_(state),
         deployment_(Device{}, flash_, contract, limits) {}
 
-  // Before the tasks start. Returns why the built-in policy is refused.
+  // Begin, before the tasks start. Return why the built-in policy is refused.
   PolicyVerdict begin(const std::uint8_t* built_in = nullptr, std::uint32_t bytes = 0) {
     return deployment_.begin(built_in, bytes);
   }
@@ -74,7 +74,8 @@ class SharedPolicy {
   SlotError stage() {
     return change([this] { return deployment_.stage(); });
   }
-  // No trial is under way while an image is being staged, so that a step touches none of this.
+  // Write bytes of an image. No trial is under way while an image is being staged, so that a step
+  // touches none of this.
   SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     const Locked<Mutex> receiving(receiver_);
     return deployment_.write(offset, source, count);
@@ -98,7 +99,7 @@ class SharedPolicy {
   SlotError roll_back() {
     return change([this] { return deployment_.roll_back(); });
   }
-  // Ends a trial that is over; false where the storage cannot write the state down.
+  // End a trial that is over; return false where the storage cannot write the state down.
   bool poll(std::uint32_t now_us) {
     const auto end = [&] {
       deployment_.poll(now_us);
@@ -107,7 +108,7 @@ class SharedPolicy {
     return change(end) == SlotError::none;
   }
 
-  // look(deployment), to read it.
+  // Call look(deployment), to read it.
   template <class Look>
   void look(Look&& look) {
     const Locked<Mutex> receiving(receiver_);

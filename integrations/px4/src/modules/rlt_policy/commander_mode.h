@@ -36,7 +36,7 @@ class CommanderMode {
   int id() const { return mode_id_; }  // -1 where the commander has given none
   bool is_selected(int nav_state) const { return mode_id_ >= 0 && nav_state == mode_id_; }
 
-  // Asks for the mode, again each second until the commander has given it.
+  // Ask for the mode, again each second until the commander has given it.
   void ask() {
     hear();
     const uint64_t now_us = hrt_absolute_time();
@@ -54,7 +54,8 @@ class CommanderMode {
     request_pub_.publish(request_);
   }
 
-  // Until the module ends, in every tick: the commander's answer may still be on its way.
+  // Give the mode back, in every tick until the module ends: the commander's answer may still be on
+  // its way.
   void give_back() {
     hear();
     if (mode_id_ < 0) return;
@@ -68,7 +69,7 @@ class CommanderMode {
     mode_id_ = arming_check_id_ = -1;
   }
 
-  // PX4's controllers rest in this mode: the motors are ours.
+  // Configure the mode: PX4's controllers rest in it, and the motors are ours.
   void configure() {
 #if RLT_PX4_HAS_SETPOINT_CONFIG
     setpoint_config_s message{};
@@ -125,7 +126,7 @@ class CommanderMode {
     }
   }
 
-  // Older versions of PX4 do not say which registrations count.
+  // Return whether a registration counts. Older versions of PX4 do not say which do.
   template <class Check>
   static auto counts(const Check& check, int id, int)
       -> decltype(check.valid_registrations_mask, true) {

@@ -16,7 +16,7 @@ struct EntryOffset {
   static constexpr int kMaxSteps = 500;
   static_assert(kStep_m * kMaxSteps <= contracts::Quadrotor::kMaxPositionError_m, "observed");
 
-  // To the nearest step; 0 where it is too far, or no number.
+  // Pack an offset, to the nearest step; 0 where it is too far, or no number.
   static std::int32_t pack(const float* offset_m) {
     std::uint32_t packed = 1;
     for (int i = 0; i < 3; i++) {

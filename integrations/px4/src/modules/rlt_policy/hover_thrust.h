@@ -15,7 +15,7 @@ struct HoverThrust {
 constexpr float kLeastHover = 0.1f, kMaxHover = 0.9f;
 constexpr std::uint32_t kOldestHover_us = 1000000;
 
-// `otherwise` where it is not known.
+// Return the thrust of a fault; `otherwise` where it is not known.
 inline float thrust_of_fault(const HoverThrust& hover, std::uint64_t now_us, float otherwise) {
   const bool is_new =
       hover.taken_us != 0 && now_us >= hover.taken_us && now_us - hover.taken_us <= kOldestHover_us;

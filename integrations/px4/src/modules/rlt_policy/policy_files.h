@@ -28,7 +28,7 @@ struct FileVerdict {
   bool accepted() const { return was_read && image.accepted(); }
 };
 
-// The file's bytes become the candidate of the deployment.
+// Make the file's bytes the candidate of the deployment.
 template <class Files, class Deployment>
 FileVerdict stage_file(Files& files, const char* name, Deployment& deployment) {
   FileVerdict verdict;
@@ -45,8 +45,8 @@ FileVerdict stage_file(Files& files, const char* name, Deployment& deployment) {
   return verdict;
 }
 
-// At start: policy.rltp acts, or else previous.rltp. The verdict is that of the first one that
-// exists, unless the other one acts; none is there where none exists.
+// Load the policy at start: policy.rltp acts, or else previous.rltp. The verdict is that of the
+// first one that exists, unless the other one acts; none is there where none exists.
 template <class Files, class Deployment>
 FileVerdict load_policy(Files& files, Deployment& deployment) {
   FileVerdict first;
@@ -77,7 +77,7 @@ bool is_candidate(Files& files, const std::uint8_t* image, std::uint32_t bytes) 
   return equal && seen == bytes;
 }
 
-// candidate.rltp becomes policy.rltp, and that previous.rltp.
+// Rename candidate.rltp to policy.rltp, and that to previous.rltp.
 template <class Files>
 bool keep_candidate(Files& files) {
   if (!files.exists(kCandidateFile)) return false;
@@ -88,7 +88,7 @@ bool keep_candidate(Files& files) {
   return files.rename(kCandidateFile, kPolicyFile);
 }
 
-// previous.rltp becomes policy.rltp, which is given up.
+// Rename previous.rltp to policy.rltp, which is given up.
 template <class Files>
 bool restore_previous(Files& files) {
   if (!files.exists(kPreviousFile)) return false;

@@ -111,10 +111,12 @@ class PolicyMode {
   PolicyMode(const PolicyMode&) = delete;
   PolicyMode& operator=(const PolicyMode&) = delete;
 
-  // Policies come and go by the deployment; not while update() may run, but for Inputs::is_loading.
+  // Return the deployment, by which policies come and go; not while update() may run, but for
+  // Inputs::is_loading.
   Deployment& deployment() { return deployment_; }
   void policy_changed() { has_failed_ = false; }
-  // In flight, too: what is led to the east turns no faster than kLead_rad_s, or stays.
+  // Hold the heading of the entry, or the east's. In flight, too: a heading that is led to the east
+  // turns no faster than kLead_rad_s, or stays.
   void hold_heading(bool of_entry) { turns_to_heading_ = of_entry; }
   // Set the rotors as the parameters state them. Nobody rewires motors in the air: those of the
   // last call that was not armed are the vehicle's, and others than those are refused until it is
@@ -138,7 +140,7 @@ class PolicyMode {
     offset_us_ = now_us;
   }
 
-  // To be called 500 times a second, with the last of each measurement.
+  // Return the command for the last of each measurement; to be called 500 times a second.
   Command update(const Inputs& in) {
     const bool trial_ended = !in.is_loading && deployment_.poll(clock(in.now_us));
     const bool has_control = in.is_armed && in.is_selected;
@@ -167,7 +169,7 @@ class PolicyMode {
     return command;
   }
 
-  // Why PX4 must not be in this mode; none where it may.
+  // Return why PX4 must not be in this mode; none where it may.
   Reason refusal() const { return fault_ != Reason::none ? fault_ : obstacle_; }
   Reason fault() const { return fault_; }
   bool is_acting() const { return is_acting_; }
@@ -214,7 +216,7 @@ class PolicyMode {
     if (!in.is_armed || is_acting_) return Reason::none;
     return in.is_in_air ? find_entry_obstacle(in) : Reason::on_ground;
   }
-  // The policy is handed what its envelope has, and nothing else.
+  // Find the obstacle to an entry: the policy is handed a state of its envelope, and no other.
   Reason find_entry_obstacle(const Inputs& in) const {
     float seen[Contract::kObservationDim];
     observe(in, in.position.ned_m, seen);
@@ -227,7 +229,8 @@ class PolicyMode {
     if (reason != Reason::none) return reason;
     return is_finite(state.height_m) ? Reason::none : Reason::height_unknown;
   }
-  // Above ground: as PX4 measures it, or else above where its land detector saw the ground last.
+  // Return the height above ground: as PX4 measures it, or else above where its land detector saw
+  // the ground last.
   float height_m(const LocalPosition& position) const {
     if (is_finite(position.above_ground_m)) return position.above_ground_m;
     return has_ground_ && position.has_height ? ground_down_m_ - position.ned_m[2]
@@ -239,7 +242,7 @@ class PolicyMode {
     has_ground_ = true;
     ground_down_m_ = position.ned_m[2];
   }
-  // A time in the future is as bad as one in the past.
+  // Return whether a measurement is old. A time in the future is as bad as one in the past.
   static bool is_old(std::uint64_t now_us, std::uint64_t taken_us, std::uint32_t max_us) {
     return (now_us > taken_us ? now_us - taken_us : taken_us - now_us) > max_us;
   }
@@ -279,7 +282,7 @@ class PolicyMode {
     heading_rad_ = heading_rad;
     world_ = vehicles::TurnedWorld::along(vehicles::kHalfPi - heading_rad);
   }
-  // By a tick, where the yaw to hold is the east's.
+  // Lead the heading by a tick, where the yaw to hold is the east's.
   void lead_to_east() {
     constexpr float kStep_rad = 1e-6f * kLead_rad_s * Contract::kStepInterval_us;
     constexpr float kPi = 2.0f * vehicles::kHalfPi;
@@ -288,7 +291,7 @@ class PolicyMode {
     if (turns_to_heading_ || !(math::absolute(away_rad) > 0.0f)) return;
     turn_to(vehicles::kHalfPi + away_rad - math::clamp(away_rad, -kStep_rad, kStep_rad));
   }
-  // The target and the heading stay where they are on the ground when the estimator jumps.
+  // Keep the target and the heading where they are on the ground when the estimator jumps.
   void follow_resets(const LocalPosition& position) {
     if (position.taken_us == 0) return;
     if (has_position_ && is_acting_) {
@@ -311,7 +314,8 @@ class PolicyMode {
     z_resets_ = position.z_resets;
     heading_resets_ = position.heading_resets;
   }
-  // PX4 says by how much the last reset shifted; where one was missed, `here` is what is left.
+  // Shift a value by the last reset. PX4 publishes its amount; where one was missed, `here` is what
+  // is left.
   static void shift(std::uint8_t before, std::uint8_t now, float& value, float here, float delta) {
     const auto resets = static_cast<std::uint8_t>(now - before);
     if (resets == 1) value += delta;

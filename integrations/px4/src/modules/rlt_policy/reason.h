@@ -36,7 +36,7 @@ enum class Reason : std::uint8_t {
 };
 constexpr int kReasonCount = 25;
 
-// At most 38 characters: PX4's log messages to the ground have 50.
+// Return a text of at most 38 characters: PX4's log messages to the ground have 50.
 constexpr const char* reason_text(Reason reason) {
   switch (reason) {
     case Reason::none: return "ready";

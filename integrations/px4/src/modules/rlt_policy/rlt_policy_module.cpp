@@ -26,7 +26,8 @@ bool is_fallback(int32_t nav_state) {
   return false;
 }
 
-// PX4 stores what it is given, whatever module.yaml says. Says which does not fit.
+// Return whether a parameter is within its bounds, and log one that is not: PX4 stores any value,
+// whatever module.yaml says.
 bool is_within(const char* name, float value, float least, float most) {
   if (value >= least && value <= most) return true;
   PX4_ERR("%s is %g, not %g to %g: set it, then start again", name, static_cast<double>(value),
@@ -63,7 +64,7 @@ int RltPolicy::task_spawn(int, char*[]) {
   return PX4_OK;
 }
 
-// Files are read here, in the shell's task, before Run() is called.
+// Initialize the module. Files are read here, in the shell's task, before Run() is called.
 bool RltPolicy::init() {
   const bool fits = is_within("RLT_HEADING", heading_.get(), 0, 1) &&
                     is_within("RLT_SAFE_THR", safe_thrust_.get(), 0, 1) &&
@@ -96,7 +97,8 @@ bool RltPolicy::init() {
   return true;
 }
 
-// Those that count at once. Another value than theirs changes nothing, and the ground hears it.
+// Read the parameters that count at once. Another value than theirs changes nothing, and the ground
+// hears it.
 void RltPolicy::read_own() {
   if (is_fallback(fallback_.get())) {
     fallback_mode_ = fallback_.get();
@@ -110,10 +112,11 @@ void RltPolicy::read_own() {
   }
 }
 
-// PX4 takes the vehicle to Position when the sticks move, in its own modes and not in this one:
-// what it asks for, flag_control_auto_enabled, no mode from outside is given (PX4 of 2026-08-13;
-// older ones would give it, and then fly by their own controllers). So the module asks for it, by
-// the same parameters: MAN_OVERRIDE_SPD decides what moves; before it there was COM_RC_OVERRIDE.
+// Read the parameters of the sticks' override. PX4 takes the vehicle to Position when the sticks
+// move, in its own modes and not in this one: what it asks for, flag_control_auto_enabled, no mode
+// from outside is given (PX4 of 2026-08-13; older ones would give it, and then fly by their own
+// controllers). So the module asks for it, by the same parameters: MAN_OVERRIDE_SPD decides what
+// moves; before it there was COM_RC_OVERRIDE.
 void RltPolicy::read_override() {
   int32_t bits = kOverridesAuto;
   const param_t parameter = param_find("COM_RC_OVERRIDE");
@@ -241,7 +244,7 @@ void RltPolicy::answer_arming_check() {
 
 // -- commands, in the shell's task ----------------------------------------------------------------
 
-// Waits until Run() leaves the deployment alone: not while the vehicle is armed.
+// Wait until Run() leaves the deployment alone: not while the vehicle is armed.
 bool RltPolicy::let_in() {
   guest_.store(kAsks);
   for (int i = 0; i < 50; i++) {
@@ -254,7 +257,8 @@ bool RltPolicy::let_in() {
   return false;
 }
 
-// PX4 deletes a module that does not stop within five seconds, so that it is refused before.
+// Return whether the module may be stopped. PX4 deletes one that does not stop within five seconds,
+// so that it is refused before.
 bool RltPolicy::may_be_stopped() {
   pthread_mutex_lock(&px4_modules_mutex);
   RltPolicy* module = running();
@@ -263,8 +267,8 @@ bool RltPolicy::may_be_stopped() {
   return may;
 }
 
-// An offset is taken in the air as well, since it says where the next target is and not the present
-// one.
+// Run a command of the shell. An offset is taken in the air as well, since it is that of the next
+// target and not of the current one.
 int RltPolicy::custom_command(int argc, char* argv[]) {
   enum : int { kTry, kConfirm, kRollBack, kOffset, kCommands };
   const char* const names[kCommands] = {"try", "confirm", "rollback", "offset"};

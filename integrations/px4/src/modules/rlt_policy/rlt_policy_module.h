@@ -46,7 +46,7 @@ class RltPolicy :
   static int task_spawn(int argc, char* argv[]);
   static int custom_command(int argc, char* argv[]);
   static int print_usage(const char* reason = nullptr);
-  // Says why not where it must not.
+  // Return whether it may be stopped, and log why not.
   static bool may_be_stopped();
   int print_status() override;
 

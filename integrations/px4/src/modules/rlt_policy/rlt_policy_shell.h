@@ -13,7 +13,7 @@ using Mode = PolicyMode<ThisProcessor>;
 
 int try_candidate(Mode& mode, PolicyFolder& folder, int trial_s);
 int confirm(Mode& mode, PolicyFolder& folder);
-// Out of a trial, or to the policy before.
+// Roll back out of a trial, or to the policy before.
 int roll_back(Mode& mode, PolicyFolder& folder);
 // Return "offset X Y Z" as EntryOffset packs it; 0 where that is none, or further than the policy
 // may be handed a target.

@@ -18,8 +18,8 @@ struct PastAction {
 
 namespace detail {
 
-// n of a name `<action>_t-<n>`, which is a text as is_text() has it; 0 for any other name. A number
-// too large for any history stays too large.
+// Return n of a name `<action>_t-<n>`, which is a text as is_text() has it; 0 for any other name. A
+// number too large for any history stays too large.
 inline std::uint32_t ticks_of_name(const char (&name)[kChannelNameBytes], const char* action) {
   constexpr std::uint32_t kTooMany = 100000;
   const char* const parts[] = {action, "_t-"};
@@ -66,11 +66,11 @@ class ActionHistory {
   explicit ActionHistory(int action_dim)
       : action_dim_(static_cast<std::uint32_t>(action_dim)), size_(Ticks * action_dim_) {}
 
-  // There have been no actions.
+  // Forget all actions.
   void reset() {
     for (float& value : values_) value = 0.0f;
   }
-  // The latest action, normalized.
+  // Add the latest action, normalized.
   void add(const float* action) {
     latest_ = (latest_ == 0 ? size_ : latest_) - action_dim_;
     for (std::uint32_t i = 0; i < action_dim_; i++) values_[latest_ + i] = action[i];

@@ -28,13 +28,13 @@ constexpr int choice_count(const Channel& channel) {
   return bars == 0 ? 0 : bars + 1;
 }
 
-// A channel whose value is the number of one of `names`, such as "left|right".
+// Return a channel whose value is the number of one of `names`, such as "left|right".
 constexpr Channel choice(const char* name, const char* names) {
   const int count = choice_count({name, names, 0.0f, 0.0f});
   return {name, names, 0.0f, static_cast<float>(count - 1)};
 }
 
-// visit(first, length) for the name of each of a channel's choices.
+// Call visit(first, length) for the name of each of a channel's choices.
 template <class Visit>
 constexpr void for_each_choice(const Channel& channel, Visit&& visit) {
   const char* first = channel.unit;
@@ -46,8 +46,8 @@ constexpr void for_each_choice(const Channel& channel, Visit&& visit) {
   }
 }
 
-// Outputs of the network whose actions these are: one for each of a choice's names, and one for
-// each action that is none.
+// Return the number of outputs of the network whose actions these are: one for each of a choice's
+// names, and one for each action that is none.
 constexpr int output_count(const Channel* actions, int action_dim) {
   int count = 0;
   for (int i = 0; i < action_dim; i++) {
@@ -57,14 +57,14 @@ constexpr int output_count(const Channel* actions, int action_dim) {
   return count;
 }
 
-// Names of all choices.
+// Return the number of names of all choices.
 constexpr int choice_count(const Channel* actions, int action_dim) {
   int count = 0;
   for (int i = 0; i < action_dim; i++) count += choice_count(actions[i]);
   return count;
 }
 
-// The number of the largest of `count` finite outputs; the first of equal ones.
+// Return the number of the largest of `count` finite outputs; the first of equal ones.
 template <class T>
 constexpr int largest_output(const T* outputs, int count) {
   int best = 0;
@@ -89,7 +89,7 @@ constexpr bool is_mask_of(const char* name, const char* action, const char* choi
   return *name == '\0';
 }
 
-// As largest_output(), of those for which is_allowed(number).
+// Return the same as largest_output(), of those for which is_allowed(number).
 template <class T, class IsAllowed>
 constexpr int largest_allowed(const T* outputs, int count, IsAllowed&& is_allowed) {
   int best = -1;
@@ -127,7 +127,8 @@ struct PolicyContract {
 
 inline float middle_of(float minimum, float maximum) { return 0.5f * (maximum + minimum); }
 
-// The observation that is the mask of number `number` of an action's choices; -1: there is none.
+// Return the observation that is the mask of number `number` of an action's choices; -1: there is
+// none.
 constexpr int mask_of(const Channel* observations, int observation_dim, const Channel& action,
                       int number) {
   int found = -1, present = 0;
@@ -141,19 +142,19 @@ constexpr int mask_of(const Channel* observations, int observation_dim, const Ch
   return found;
 }
 
-// Element `index` of the action that is taken where there is no finite one.
+// Return element `index` of the action that is taken where there is no finite one.
 inline float safe_action(const PolicyContract& contract, int index) {
   const Channel& channel = contract.actions[index];
   if (contract.safe_action != nullptr) return contract.safe_action[index];
   return choice_count(channel) > 0 ? 0.0f : middle_of(channel.minimum, channel.maximum);
 }
 
-// action (action_dim) = the safe action
+// Set action (action_dim) to the safe action.
 inline void take_safe_action(const PolicyContract& contract, float* action) {
   for (int i = 0; i < contract.action_dim; i++) action[i] = safe_action(contract, i);
 }
 
-// Channel `index` of all: the observations, then the actions.
+// Return channel `index` of all: the observations, then the actions.
 inline const Channel& channel_of(const PolicyContract& contract, int index) {
   return index < contract.observation_dim ? contract.observations[index]
                                           : contract.actions[index - contract.observation_dim];
@@ -214,9 +215,9 @@ constexpr PolicyContract policy_contract() {
           detail::Assumed<Environment>::kValue};
 }
 
-// A normalized action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is
-// clamped, and so is what rounding takes out of the range. The action is a number: a NaN would
-// pass.
+// Return a normalized action in physical units: -1 is the channel's minimum, 1 its maximum; beyond,
+// it is clamped, and so is what rounding takes out of the range. The action is a number: a NaN
+// would pass.
 inline float physical_action(float action, float minimum, float maximum) {
   const float half_range = 0.5f * (maximum - minimum);
   const float physical =
@@ -224,8 +225,8 @@ inline float physical_action(float action, float minimum, float maximum) {
   return math::clamp(physical, minimum, maximum);
 }
 
-// The way back: the normalized action of a physical one, which beyond its range counts as its
-// bound. Exact for a range whose half is a power of two about zero, such as [-2, 2] or [-1, 1].
+// Return the normalized action of a physical one, which beyond its range counts as its bound. Exact
+// for a range whose half is a power of two about zero, such as [-2, 2] or [-1, 1].
 template <class T>
 T normalized_action(T physical, float minimum, float maximum) {
   const T low = static_cast<T>(minimum), high = static_cast<T>(maximum);

@@ -25,7 +25,8 @@ inline bool same_name(const PolicyImageChoice& choice, const char* name, int len
   return choice.name[length] == '\0';
 }
 
-// The actions of both choose from the same names, given that their channels are the same.
+// Check that the actions of both choose from the same names, given that their channels are the
+// same.
 inline PolicyVerdict check_choices(const PolicyView& policy, const PolicyContract& contract) {
   const PolicyImageChoice* choices = policy.choices;
   for (int i = 0; i < contract.action_dim; i++) {
@@ -44,15 +45,15 @@ inline PolicyVerdict check_choices(const PolicyView& policy, const PolicyContrac
 
 }  // namespace detail
 
-// Channels behind the contract's observations, which ask for past actions (action_history.h) and
-// for sums (observation_sum.h); of an image that check_contract() accepts.
+// Return the number of channels behind the contract's observations, which ask for past actions
+// (action_history.h) and for sums (observation_sum.h); of an image that check_contract() accepts.
 inline std::uint32_t added_input_count(const PolicyView& policy, const PolicyContract& contract) {
   return policy.header->observation_dim - static_cast<std::uint32_t>(contract.observation_dim);
 }
 
-// The image's channels and rate are those of `contract`, and further observations ask for actions
-// of at most `history_ticks` ticks ago, and, where there is a history, for sums; `where` counts the
-// image's observations, then the actions.
+// Check that the image's channels and rate are those of `contract`, and that further observations
+// ask for actions of at most `history_ticks` ticks ago, and, where there is a history, for sums;
+// `where` counts the image's observations, then the actions.
 inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContract& contract,
                                     std::uint32_t history_ticks = 0) {
   const PolicyImageHeader& header = *policy.header;

@@ -50,9 +50,9 @@ class PolicyDeployment {
         built_in_(contract),
         executor_(contract, limits) {}
 
-  // After a reset. What acts is then the last good policy, checked again, or else the built-in one,
-  // whose image the firmware has (four-byte aligned, or null), or none. Returns why the built-in
-  // one is refused.
+  // Begin after a reset. The last good policy, checked again, acts then, or else the built-in one,
+  // whose image the firmware has (four-byte aligned, or null), or none. Return why the built-in one
+  // is refused.
   PolicyVerdict begin(const std::uint8_t* built_in = nullptr, std::uint32_t built_in_bytes = 0) {
     PolicyVerdict verdict{PolicyReason::accepted, 0};
     if (built_in != nullptr) verdict = built_in_.accept(device_, built_in, built_in_bytes);
@@ -76,9 +76,9 @@ class PolicyDeployment {
   SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     return slots_.write(offset, source, count);
   }
-  // `accepted()` is called when the image has passed, before the state changes: where another task
-  // calls step() meanwhile, it takes the lock of both, which the caller gives back. All before that
-  // is of the candidate alone, as write() is.
+  // Finish an image, and check it. `accepted()` is called when the image has passed, before the
+  // state changes: where another task calls step() meanwhile, it takes the lock of both, which the
+  // caller gives back. All before that is of the candidate alone, as write() is.
   template <class Accepted>
   StageVerdict finish(Accepted&& accepted) {
     StageVerdict result{SlotError::none, {PolicyReason::accepted, 0}};
@@ -97,7 +97,7 @@ class PolicyDeployment {
 
   // -- trial, confirmation, and the way back ------------------------------------------------------
 
-  // Times are those of step().
+  // Start the trial of the staged image. Times are those of step().
   SlotError start_trial(std::uint32_t now_us, std::uint32_t trial_us) {
     if (candidate().view() == nullptr && slots_.candidate_state() == Candidate::staged) {
       return SlotError::not_staged;
@@ -122,7 +122,7 @@ class PolicyDeployment {
     if (error != SlotError::no_previous) changed();
     return error;
   }
-  // A staged image is not wanted any more.
+  // Drop a staged image that is not wanted any more.
   SlotError drop_staged() {
     if (slots_.candidate_state() != Candidate::staged) return SlotError::not_staged;
     const bool is_written = slots_.drop(DropReason::rolled_back);
@@ -146,7 +146,7 @@ class PolicyDeployment {
     poll(now_us);
     return tick(now_us, observation, action);
   }
-  // The same without a look at the trial, where the clock of observations is another one.
+  // Do the same without a look at the trial, where the clock of observations is another one.
   ExecutorStatus tick(std::uint32_t now_us, const Observation& observation, float* action) {
     const ExecutorStatus status = executor_.step(device_, now_us, observation, action, acting());
     if (status == ExecutorStatus::output_not_finite && is_in_trial()) {
@@ -159,7 +159,7 @@ class PolicyDeployment {
   void reset_executor() { executor_.reset(); }
 
   bool is_in_trial() const { return slots_.candidate_state() == Candidate::trial; }
-  // The policy that acts; null where there is none.
+  // Return the policy that acts; null where there is none.
   Runner* acting() {
     const std::uint8_t slot = is_in_trial() ? slots_.other_slot() : slots_.active_slot();
     auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_.of_slot[slot];
@@ -172,7 +172,7 @@ class PolicyDeployment {
     return runner == nullptr ? kEntryAtRest : runner->view()->entry;
   }
   bool has_built_in() const { return built_in_.view() != nullptr; }
-  // The accepted image of a slot; null where there is none.
+  // Return the accepted image of a slot; null where there is none.
   const PolicyView* view(std::uint8_t slot) const { return runners_.of_slot[slot].view(); }
   const PolicySlots<Storage, SlotCount>& slots() const { return slots_; }
   const Executor& executor() const { return executor_; }
@@ -182,8 +182,8 @@ class PolicyDeployment {
   bool accept(std::uint8_t slot, SlotImage image) {
     return runners_.of_slot[slot].accept(device_, image.data, image.bytes).accepted();
   }
-  // Another policy acts from now on: the executor begins as after a reset. What counts no more is
-  // given up.
+  // Reset the executor, as another policy acts from now on, and give up a candidate that counts no
+  // more.
   void changed() {
     if (slots_.candidate_state() == Candidate::none) candidate().give_up();
     executor_.reset();

@@ -47,7 +47,7 @@ enum class EntryObstacle : std::uint8_t {
 };
 constexpr int kEntryObstacleCount = 7;
 
-// At most 38 characters: PX4's log messages to the ground have 50.
+// Return a text of at most 38 characters: PX4's log messages to the ground have 50.
 constexpr const char* entry_obstacle_text(EntryObstacle obstacle) {
   switch (obstacle) {
     case EntryObstacle::none: return "may be handed over";
@@ -73,7 +73,7 @@ inline float part_of_bounds(const EntryEnvelope& envelope, const EntryState& sta
   return part;
 }
 
-// The least height for a state within the bounds.
+// Return the minimum height for a state within the bounds.
 inline float height_needed(const EntryEnvelope& envelope, const EntryState& state) {
   const float at_rest = math::minimum(envelope.height_m, kEntryMargin_m);
   return at_rest + (envelope.height_m - at_rest) * part_of_bounds(envelope, state);
@@ -95,7 +95,7 @@ inline EntryObstacle entry_obstacle(const EntryEnvelope& envelope, const EntrySt
   return EntryObstacle::none;
 }
 
-// The same in words; null where it may enter.
+// Return the obstacle in words; null where the state may enter.
 inline const char* entry_refusal(const EntryEnvelope& envelope, const EntryState& state) {
   const EntryObstacle obstacle = entry_obstacle(envelope, state);
   return obstacle == EntryObstacle::none ? nullptr : entry_obstacle_text(obstacle);
@@ -107,14 +107,14 @@ inline float length_of_3(const float* v) {
   return math::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
 }
 
-// The angle whose sine is in [0, 1], within 7e-5 (Abramowitz and Stegun, 4.4.45) where it is not
-// near 1.
+// Return the angle whose sine is in [0, 1], within 7e-5 (Abramowitz and Stegun, 4.4.45) where it is
+// not near 1.
 inline float arc_sine(float sine) {
   const float series = 1.5707288f + sine * (-0.2121144f + sine * (0.0742610f + sine * -0.0187293f));
   return 1.57079633f - math::sqrt(1.0f - sine) * series;
 }
 
-// The angle from level of a rotation (w, x, y, z).
+// Return the angle from level of a rotation (w, x, y, z).
 inline float tilt_of(const float* q) {
   const float sine = math::sqrt(q[1] * q[1] + q[2] * q[2]);
   const float cosine = math::sqrt(q[0] * q[0] + q[3] * q[3]);
@@ -123,8 +123,8 @@ inline float tilt_of(const float* q) {
 
 }  // namespace detail
 
-// From the observation of policy/contracts/quadrotor.h (13 numbers), and the vehicle's height above
-// ground, or math::kQuietNan where it is not known.
+// Return the state of an observation of policy/contracts/quadrotor.h (13 numbers), and the
+// vehicle's height above ground, or math::kQuietNan where it is not known.
 inline EntryState entry_state(const float* observation, float height_m) {
   return {detail::length_of_3(observation + 3), detail::length_of_3(observation),
           detail::tilt_of(observation + 6), detail::length_of_3(observation + 10),

@@ -103,7 +103,7 @@ class SafeTick {
     act_safely();
   }
 
-  // Executor::step(), with `act(observation, action)` for the policy: it returns acted, no_policy
+  // Do Executor::step() with `act(observation, action)` for the policy: it returns acted, no_policy
   // or output_not_finite, and sets the action in the contract's units.
   template <class Act>
   ExecutorStatus step(std::uint32_t now_us, const Observation& observation, float* action,

@@ -179,7 +179,7 @@ constexpr const char* policy_reason_text(PolicyReason reason) {
   return "unknown reason";
 }
 
-// The checksum of an image: CRC-32 of all its bytes but the four that hold the checksum.
+// Return the checksum of an image: CRC-32 of all its bytes but the four that hold the checksum.
 inline std::uint32_t policy_image_crc32(const std::uint8_t* image, std::size_t count) {
   constexpr std::size_t kField = offsetof(PolicyImageHeader, crc32);
   const std::uint32_t first = crc32(image, kField);
@@ -191,8 +191,8 @@ namespace detail {
 // Longer texts than any field takes; their length counts as this.
 constexpr std::size_t kMaxTextLength = 255;
 
-// Not the loop that GCC takes for strlen: GCC 14 warns falsely of one whose text was put together
-// at compile time.
+// Return the length of a text. Not by the loop that GCC takes for strlen: GCC 14 warns falsely of
+// one whose text was put together at compile time.
 constexpr std::size_t text_length(const char* text) {
   std::size_t length = 0;
   while (length < kMaxTextLength && text[length] != '\0') length++;
@@ -223,7 +223,7 @@ inline PolicyImageChannel record_of(const Channel& channel) {
   return record;
 }
 
-// visit(record) for each name that the actions may choose, action after action.
+// Call visit(record) for each name that the actions may choose, action after action.
 template <class Visit>
 inline void for_each_choice_record(const PolicyContract& contract, Visit&& visit) {
   for (int i = 0; i < contract.action_dim; i++) {
@@ -237,8 +237,9 @@ inline void for_each_choice_record(const PolicyContract& contract, Visit&& visit
 
 }  // namespace detail
 
-// Tells one contract from another: CRC-32 of the channels' records, observations first, then of the
-// records of what the actions choose from, then of the step interval.
+// Return the checksum that tells one contract from another: CRC-32 of the channels' records,
+// observations first, then of the records of what the actions choose from, then of the step
+// interval.
 inline std::uint32_t contract_crc32(const PolicyContract& contract) {
   std::uint32_t sum = 0;
   for (int i = 0; i < contract.observation_dim + contract.action_dim; i++) {

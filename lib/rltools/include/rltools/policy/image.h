@@ -36,8 +36,8 @@ template <class Network>
 constexpr std::uint16_t kExamplesOf =
     kIsRecurrent<Network> ? kRecurrentExampleCount : kPolicyExampleCount;
 
-// Size of the image of a network whose actions are `action_dim` elements, which may choose from
-// `choices` names in all.
+// Return the size of the image of a network whose actions are `action_dim` elements, which may
+// choose from `choices` names in all.
 template <class Network>
 constexpr std::uint32_t policy_image_bytes(bool has_normalizer = false,
                                            int action_dim = Network::kOutputDim, int choices = 0) {
@@ -71,7 +71,7 @@ struct ByteWriter {
   }
 };
 
-// A choice has as many names as its range has numbers, none of them empty.
+// Return whether a choice has as many names as its range has numbers, none of them empty.
 constexpr bool choices_fit(const Channel& channel) {
   const int count = choice_count(channel);
   bool fit = count <= kMaxChoices && channel.minimum >= 0.0f && channel.minimum <= 0.0f &&
@@ -106,8 +106,8 @@ inline void add_channels(ByteWriter& writer, const Channel* channels, int count)
   }
 }
 
-// The network's output, and the checksum of every layer's, which lie in `hidden` one behind the
-// other.
+// Return the checksum of the network's output, and of every layer's, which lie in `hidden` one
+// behind the other.
 template <class Network>
 std::uint32_t trace_of(const float* hidden, const Matrix<float, 1, Network::kOutputDim>& output) {
   const std::uint32_t trace = crc32(hidden, sizeof(float) * Network::kHiddenCount);
@@ -145,9 +145,9 @@ struct ExampleSteps<Network, true> {
   }
 };
 
-// One example: input drawn uniformly from the channels' ranges, checksum of every layer's output,
-// network output, physical action. Of a recurrent network it is a step, behind the word that says
-// whether a sequence begins with it.
+// Add one example: input drawn uniformly from the channels' ranges, checksum of every layer's
+// output, network output, physical action. Of a recurrent network it is a step, behind the word
+// that says whether a sequence begins with it.
 template <class Device, class Network>
 void add_example(Device device, ByteWriter& writer, const Network& network,
                  const PolicyContract& contract, const PolicyNormalizer& normalizer,
@@ -187,7 +187,7 @@ void add_example(Device device, ByteWriter& writer, const Network& network,
   writer.add(action.values, sizeof(float) * static_cast<std::size_t>(contract.action_dim));
 }
 
-// A layer's record; of what an Mlp has all layers are dense.
+// Return a layer's record; all layers of an Mlp are dense.
 template <class Network>
 constexpr PolicyImageLayer layer_record(int layer) {
   PolicyLayerKind kind = PolicyLayerKind::dense;

@@ -22,7 +22,7 @@ constexpr T sum_step_s(std::uint32_t interval_us, std::uint32_t ticks = 1) {
   return static_cast<T>(interval_us * ticks) * static_cast<T>(1e-6);
 }
 
-// The sum a tick, or a step, later.
+// Return the sum a tick, or a step, later.
 template <class T>
 [[gnu::always_inline]] inline T next_sum(T sum, T value, T step_s, T minimum, T maximum) {
   return math::clamp(math::fma(value, step_s, sum), minimum, maximum);
@@ -45,7 +45,7 @@ bool is_joined(const char (&field)[Capacity], const char* text, const char* suff
 
 }  // namespace detail
 
-// The observation whose sum a channel asks for; -1 where it is no such channel. Its texts and its
+// Return the observation whose sum a channel asks for; -1 for any other channel. Its texts and its
 // range have been checked; 0 lies in it.
 inline int summed_observation(const PolicyImageChannel& channel, const PolicyContract& contract) {
   if (!(channel.minimum <= 0.0f && channel.maximum >= 0.0f)) return -1;
@@ -63,7 +63,7 @@ inline int summed_observation(const PolicyImageChannel& channel, const PolicyCon
 struct ObservationSums {
   float values[kMaxSums] = {};
 
-  // Nothing has been summed up.
+  // Set all sums to 0.
   void reset() {
     for (float& value : values) value = 0.0f;
   }

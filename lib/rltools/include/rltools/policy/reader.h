@@ -47,12 +47,12 @@ inline int gate_count(const PolicyImageLayer& layer) {
   return is_of_kind(layer, PolicyLayerKind::lstm) ? kLstmGates : kGruGates;
 }
 
-// Numbers of the hidden state; 0: there is none.
+// Return the numbers of the hidden state; 0: there is none.
 inline std::uint32_t state_dim(const PolicyView& policy) {
   return policy.recurrence == nullptr ? 0 : policy.recurrence->state_dim;
 }
 
-// Words of one example, and those of it before its observation.
+// Return the words of an example before its observation.
 inline std::uint32_t words_before_observation(const PolicyView& policy) {
   return policy.recurrence == nullptr ? 0 : 1;
 }
@@ -67,7 +67,7 @@ inline const AliasingFloat* example_observation(const PolicyView& policy, std::u
 
 namespace detail {
 
-// The record at an address within an image, which lies on a four-byte boundary.
+// Return the record at an address within an image, which lies on a four-byte boundary.
 template <class Record>
 inline const Record* record_at(const void* address) {
   return static_cast<const Record*>(address);
@@ -76,7 +76,7 @@ inline const Record* record_at(const void* address) {
 // Return whether finite numbers are equal; 0 equals -0.
 inline bool same_value(float a, float b) { return !(a < b) && !(a > b); }
 
-// Accepted, or the number of the first value that is not finite.
+// Return accepted, or the number of the first value that is not finite.
 template <class Values>
 inline PolicyVerdict check_finite(Values values, std::uint64_t count) {
   const std::uint64_t first = finite_count(values, count);
@@ -95,7 +95,8 @@ inline bool is_text(const char (&field)[Capacity]) {
   return true;
 }
 
-// Neither a unit nor the name of a choice has a bar, which stands between those names in a Channel.
+// Return whether it is a text without a bar. Neither a unit nor the name of a choice has one: it
+// stands between those names in a Channel.
 template <std::size_t Capacity>
 inline bool is_text_without_bar(const char (&field)[Capacity]) {
   for (const char c : field) {
@@ -113,7 +114,7 @@ inline bool same_text(const char (&field)[Capacity], const char* text) {
   return false;
 }
 
-// Length, magic, version and checksum.
+// Check length, magic, version and checksum.
 inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count) {
   if (reinterpret_cast<std::uintptr_t>(image) % 4 != 0) return PolicyReason::misaligned;
   if (count < sizeof(PolicyImageHeader)) return PolicyReason::too_short;
@@ -131,7 +132,8 @@ inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count)
   return PolicyReason::accepted;
 }
 
-// A recurrent layer stands in format 2 only, and has no activation but its own.
+// Return whether a layer is right. A recurrent one stands in format 2 only, and has no activation
+// but its own.
 inline bool is_layer(const PolicyImageLayer& layer, bool may_be_recurrent) {
   if (layer.output_dim == 0 || layer.reserved[0] != 0 || layer.reserved[1] != 0) return false;
   if (is_recurrent(layer)) return may_be_recurrent && layer.activation == 0;
@@ -139,7 +141,8 @@ inline bool is_layer(const PolicyImageLayer& layer, bool may_be_recurrent) {
          has_activation(static_cast<Activation>(layer.activation));
 }
 
-// The layers follow on each other, from the observations to the outputs; counts the parameters.
+// Check that the layers follow on each other, from the observations to the outputs; count the
+// parameters.
 inline PolicyVerdict check_layers(PolicyView& policy, std::uint64_t& parameter_count) {
   const PolicyImageHeader& header = *policy.header;
   const PolicyImageLayer* layers = policy.layers;
@@ -195,7 +198,7 @@ inline int choice_count(const PolicyImageChannel& channel) {
   return is_range ? last + 1 : 0;
 }
 
-// Outputs and choices of the actions, whose table lies within the image.
+// Count outputs and choices of the actions, whose table lies within the image.
 inline PolicyVerdict count_choices(const PolicyView& policy, std::uint32_t& outputs,
                                    std::uint32_t& choices) {
   outputs = choices = 0;
@@ -210,7 +213,7 @@ inline PolicyVerdict count_choices(const PolicyView& policy, std::uint32_t& outp
   return {choices == 0 ? PolicyReason::malformed : PolicyReason::accepted, 0};
 }
 
-// The observation that is the mask of a choice (contract.h); -1: there is none.
+// Return the observation that is the mask of a choice (contract.h); -1: there is none.
 inline int mask_of(const PolicyView& policy, int action, const PolicyImageChoice& choice) {
   const int length = static_cast<int>(text_length(choice.name));
   for (int i = 0; i < policy.header->observation_dim; i++) {
@@ -251,8 +254,8 @@ inline std::uint32_t begins_word(const PolicyView& policy, std::uint32_t example
   return word;
 }
 
-// Every number is finite; examples are checked without their traces, which are no floats. The first
-// of sequences begins one.
+// Check that every number is finite; examples are checked without their traces, which are no
+// floats. The first of sequences begins one.
 inline PolicyVerdict check_numbers(const PolicyView& policy, std::uint64_t parameter_count) {
   const PolicyImageHeader& header = *policy.header;
   if (policy.mean != nullptr) {

@@ -7,8 +7,8 @@
 
 namespace rlt {
 
-// Floats of scratch memory that policy_forward() needs: each layer's input and output; of recurrent
-// ones the most products, and the hidden state after the step.
+// Return the floats of scratch memory that policy_forward() needs: each layer's input and output;
+// for recurrent ones the maximum of products, and the hidden state after the step.
 constexpr std::size_t scratch_floats_to_run(std::size_t widest, std::size_t max_products,
                                             std::size_t state_dim) {
   return 2 * widest + max_products + state_dim;
@@ -26,7 +26,7 @@ inline float* next_state(const PolicyView& policy, float* scratch) {
   return scratch + scratch_floats_to_run(policy) - state_dim(policy);
 }
 
-// And that check_examples() needs: an output and an action besides.
+// Return those that check_examples() needs: an output and an action besides.
 inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
   return scratch_floats_to_run(policy) + policy.output_dim + policy.header->action_dim;
 }
@@ -78,8 +78,8 @@ const float* policy_outputs(Device device, const PolicyView& policy,
   return input;
 }
 
-// output (output_dim) = the same, in [-1, 1] where the last activation is tanh. `state` moves on;
-// null as above.
+// Set output (output_dim) to the same, in [-1, 1] where the last activation is tanh. `state` moves
+// on; null as above.
 template <class Device, class Visit>
 void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
                     float* state, float* output, float* scratch, Visit&& visit) {
@@ -95,7 +95,7 @@ void policy_forward(Device device, const PolicyView& policy, const AliasingFloat
   policy_forward(device, policy, observation, state, output, scratch, [](const float*, int) {});
 }
 
-// The same, and the checksum of all layers' outputs.
+// Do the same, and return the checksum of all layers' outputs.
 template <class Device>
 std::uint32_t policy_trace(Device device, const PolicyView& policy,
                            const AliasingFloat* observation, float* state, float* output,
@@ -108,8 +108,8 @@ std::uint32_t policy_trace(Device device, const PolicyView& policy,
   return trace;
 }
 
-// The number of each choice's largest output that the observation (observation_dim) does not
-// forbid, the first of equal ones; what is no choice is scaled.
+// Set each choice to the number of its largest output that the observation (observation_dim) does
+// not forbid, the first of equal ones; scale what is no choice.
 template <class Observation>
 inline void choose_action(const PolicyView& policy, const Observation* observation,
                           const float* output, float* action) {
@@ -129,8 +129,8 @@ inline void choose_action(const PolicyView& policy, const Observation* observati
   }
 }
 
-// action (action_dim) in the contract's units, from the network's output (output_dim), which is
-// finite, for this observation; the two may be the same array.
+// Compute action (action_dim) in the contract's units, from the network's output (output_dim),
+// which is finite, for this observation; the two may be the same array.
 template <class Observation>
 inline void scale_action(const PolicyView& policy, const Observation* observation,
                          const float* output, float* action) {
@@ -212,8 +212,8 @@ class PolicyRunner : detail::ImageCopy<ImageBytes> {
   PolicyRunner(const PolicyRunner&) = delete;
   PolicyRunner& operator=(const PolicyRunner&) = delete;
 
-  // All checks in order; an image that is not copied lies on a four-byte boundary. The policy that
-  // was here is given up.
+  // Accept an image if it passes all checks; one that is not copied lies on a four-byte boundary.
+  // The policy that was here is given up.
   template <class Device>
   PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
     is_accepted_ = false;
@@ -232,12 +232,12 @@ class PolicyRunner : detail::ImageCopy<ImageBytes> {
   }
   void give_up() { is_accepted_ = false; }
 
-  // The accepted image's parts; null where none has been accepted.
+  // Return the accepted image's parts; null where none has been accepted.
   const PolicyView* view() const { return is_accepted_ ? &view_ : nullptr; }
   const PolicyContract& contract() const { return contract_; }
 
-  // action (action_dim) in the contract's units for an observation (observation_dim): finite and
-  // within the channels' ranges, whatever the observation.
+  // Compute action (action_dim) in the contract's units for an observation (observation_dim):
+  // finite and within the channels' ranges, whatever the observation.
   template <class Device>
   ActionSource act(Device device, const float* observation, float* action) {
     static_assert(HistoryTicks == 0, "a policy that may see its last actions acts in time");
@@ -246,14 +246,15 @@ class PolicyRunner : detail::ImageCopy<ImageBytes> {
     return source;
   }
 
-  // The same without what a caller has checked already: an accepted policy, a finite input. That is
-  // all that the image takes, past actions and sums too. A hidden state is zero before, and what is
-  // kept of it stays. False where an output is not finite.
+  // Do the same without what a caller has checked already: an accepted policy, a finite input. The
+  // input is all that the image takes, past actions and sums too. A hidden state is zero before,
+  // and the one that is kept stays. Return false where an output is not finite.
   template <class Device>
   bool forward(Device device, const float* input, float* action) {
     return forward(device, input, action, [](const float*, int) {});
   }
-  // And visit(values, count) sees the output of every layer; `state`: the hidden one before.
+  // Do the same, and call visit(values, count) with the output of every layer; `state`: the hidden
+  // one before.
   template <class Device, class Visit>
   bool forward(Device device, const float* input, float* action, Visit&& visit,
                const float* state = nullptr) {
@@ -262,11 +263,11 @@ class PolicyRunner : detail::ImageCopy<ImageBytes> {
     scale_action(view_, input, output, action);
     return true;
   }
-  // The same for the contract's observation: past actions come from an ActionHistory of
-  // `HistoryTicks`, and sums from `sums`. normalized (action_dim) is what belongs into the
-  // history next: the network's output, clamped to [-1, 1], as training has it; of a choice its
-  // number, from -1 for the first to 1 for the last. The hidden state is the one of
-  // reset_state() or take_state().
+  // Do the same for the contract's observation: past actions come from an ActionHistory of
+  // `HistoryTicks`, and sums from `sums`. normalized (action_dim) is what belongs into the history
+  // next: the network's output, clamped to [-1, 1], as training has it; of a choice its number,
+  // from -1 for the first to 1 for the last. The hidden state is the one of reset_state() or
+  // take_state().
   template <class Device, class History>
   bool forward_in_time(Device device, const float* observation, const History& history,
                        const ObservationSums& sums, float* normalized, float* action) {
@@ -286,8 +287,8 @@ class PolicyRunner : detail::ImageCopy<ImageBytes> {
     normalize_output(output, action, normalized);
     return true;
   }
-  // The hidden state from which steps go is zero; or the one that was kept; what the last step has
-  // led to is kept.
+  // Set the hidden state from which steps go to zero; take the one that was kept; keep the one that
+  // the last step has led to.
   void reset_state() {
     for (std::uint32_t i = 0; i < state_dim(view_); i++) state()[i] = 0.0f;
   }
@@ -298,7 +299,7 @@ class PolicyRunner : detail::ImageCopy<ImageBytes> {
     const float* next = next_state(view_, scratch_);
     for (std::uint32_t i = 0; i < state_dim(view_); i++) kept_state()[i] = next[i];
   }
-  // (state_dim) of the accepted image, after the last step.
+  // Return the hidden state (state_dim) of the accepted image, after the last step.
   const float* last_state() { return next_state(view_, scratch_); }
   // Add the contract's observation, on which the policy has acted, to the sums that it asks for.
   void sum_up(const float* observation, ObservationSums& sums) {

@@ -82,8 +82,8 @@ class PolicySlots {
   PolicySlots(const PolicySlots&) = delete;
   PolicySlots& operator=(const PolicySlots&) = delete;
 
-  // After a reset: finds the state, and drops a candidate whose trial the reset has ended. False
-  // where the storage fails; the state is right even so.
+  // Find the state after a reset, and drop a candidate whose trial the reset has ended. Return
+  // false where the storage fails; the state is right even so.
   bool begin() {
     static_assert(sizeof(SlotRecord) % Storage::kProgramBytes == 0,
                   "a record is programmed in whole units: kProgramBytes must divide 32");
@@ -103,16 +103,16 @@ class PolicySlots {
     return blocks < 2 ? 0 : (blocks - 2) / SlotCount * Storage::kEraseBytes;
   }
   SlotImage active() const { return image(record_.active); }
-  // The staged image, the one in trial, or the previous one.
+  // Return the staged image, the one in trial, or the previous one.
   SlotImage candidate() const {
     return record_.candidate == Candidate::none ? SlotImage{nullptr, 0} : image(other_slot());
   }
   Candidate candidate_state() const { return record_.candidate; }
   DropReason last_drop() const { return record_.last_drop; }
   std::uint8_t active_slot() const { return record_.active; }
-  // The slot of the candidate, and of what is staged next.
+  // Return the slot of the candidate, and of what is staged next.
   std::uint8_t other_slot() const { return SlotCount == 2 && record_.active == 0 ? 1 : 0; }
-  // The image that acts: that in trial, or the active one.
+  // Return the image that acts: that in trial, or the active one.
   SlotImage acting() const {
     return record_.candidate == Candidate::trial ? candidate() : active();
   }
@@ -136,8 +136,8 @@ class PolicySlots {
     return SlotError::none;
   }
 
-  // The bytes [offset, offset + count) of the image. Bytes that came before are compared; those
-  // that skip some are refused.
+  // Write the bytes [offset, offset + count) of the image. Bytes that came before are compared;
+  // those that skip some are refused.
   SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     if (!is_staging_ || offset > received_) return SlotError::not_in_order;
     if (count > slot_bytes() - offset) return SlotError::too_large;
@@ -155,8 +155,8 @@ class PolicySlots {
   bool is_staging() const { return is_staging_; }
   std::uint32_t received() const { return received_; }
 
-  // All bytes are there: they are compared with what the storage reads back. `accept` is called
-  // with the image (data, bytes) and checks it: false leaves it unstaged.
+  // Finish the image, as all bytes are there: they are compared with what the storage reads back.
+  // `accept` is called with the image (data, bytes) and checks it: false leaves it unstaged.
   template <class Accept>
   SlotError finish(Accept&& accept) {
     if (!is_staging_ || received_ == 0) return SlotError::incomplete;
@@ -175,7 +175,7 @@ class PolicySlots {
 
   // -- trial --------------------------------------------------------------------------------------
 
-  // The staged image acts from now on, for at most `trial_us` (up to kLongestTrial_us).
+  // Let the staged image act from now on, for at most `trial_us` (up to kLongestTrial_us).
   SlotError start_trial(std::uint32_t now_us, std::uint32_t trial_us) {
     if (record_.candidate == Candidate::trial) return SlotError::in_trial;
     if (record_.candidate != Candidate::staged) return SlotError::not_staged;
@@ -199,7 +199,7 @@ class PolicySlots {
     return true;
   }
 
-  // The candidate in trial becomes the active policy, and the active one the previous.
+  // Make the candidate in trial the active policy, and the active one the previous.
   SlotError confirm(std::uint32_t now_us) {
     poll(now_us);
     if (record_.candidate != Candidate::trial) return SlotError::no_trial;
@@ -231,8 +231,9 @@ class PolicySlots {
     return give_up_active(DropReason::rolled_back);
   }
 
-  // The active image does not pass the check any more, or is not wanted: the previous one becomes
-  // active, or none. As with drop(), the state is right even where the storage fails.
+  // Give up the active image, which does not pass the check any more, or is not wanted: the
+  // previous one becomes active, or none. As with drop(), the state is right even where the storage
+  // fails.
   SlotError give_up_active(DropReason reason) {
     SlotRecord next = record_;
     next.active = record_.candidate == Candidate::previous ? other_slot() : kNoSlot;
@@ -244,8 +245,8 @@ class PolicySlots {
     return enforce(next) ? SlotError::none : SlotError::storage_failed;
   }
 
-  // The record of the present state where it could not be written when the state changed; false
-  // where it cannot be now either.
+  // Write the record of the current state where that could not be done when the state changed;
+  // return false where it cannot be now either.
   bool write_down() { return is_written_ || append(record_); }
 
  private:
@@ -271,7 +272,7 @@ class PolicySlots {
 
   // -- bytes of an image, collected to what can be programmed at once -----------------------------
 
-  // One of those received.
+  // Return one of the bytes received.
   std::uint8_t byte_at(std::uint32_t offset) const {
     const std::uint32_t programmed = received_ - received_ % Storage::kProgramBytes;
     return offset < programmed ? storage_.data()[slot_begin(other_slot()) + offset]
@@ -283,14 +284,14 @@ class PolicySlots {
     received_++;
     return received_ % Storage::kProgramBytes != 0 || program_unit(received_);
   }
-  // The last unit, filled up.
+  // Program the last unit, filled up.
   bool flush() {
     const std::uint32_t left = received_ % Storage::kProgramBytes;
     if (left == 0) return true;
     for (std::uint32_t i = left; i < Storage::kProgramBytes; i++) unit_[i] = 0xff;
     return program_unit(received_ - left + Storage::kProgramBytes);
   }
-  // The unit that ends before `end`; the first one of a block erases it.
+  // Program the unit that ends before `end`; the first one of a block erases it.
   bool program_unit(std::uint32_t end) {
     const std::uint32_t offset = slot_begin(other_slot()) + end - Storage::kProgramBytes;
     if (offset % Storage::kEraseBytes == 0 && !storage_.erase(offset)) return false;
@@ -336,7 +337,7 @@ class PolicySlots {
     while (next_ > 0 && is_erased(block_, next_ - 1)) next_--;
   }
 
-  // The state becomes `next` even where it cannot be written down (false).
+  // Make `next` the state, even where it cannot be written down (false).
   bool enforce(const SlotRecord& next) {
     if (append(next)) return true;
     record_ = next;
@@ -344,7 +345,7 @@ class PolicySlots {
     return false;
   }
 
-  // The state becomes `next` when its record reads back right. The block with the present record is
+  // Make `next` the state when its record reads back right. The block with the present record is
   // never erased; what a failure of the power has left behind it is passed over. A number is given
   // once: a record whose programming was reported as failed may be whole all the same, and counts
   // no more when another one has been written.

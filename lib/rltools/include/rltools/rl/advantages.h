@@ -51,7 +51,7 @@ struct Moments {
   T mean, variance;
 };
 
-// Mean and (population) variance of `count` numbers, added up in their order.
+// Return the mean and (population) variance of `count` numbers, added up in their order.
 template <class T>
 Moments<T> moments(const T* values, int count) {
   T sum = T(0), squares = T(0);
@@ -64,8 +64,8 @@ Moments<T> moments(const T* values, int count) {
   return {mean, squares / static_cast<T>(count)};
 }
 
-// 1 - variance(target - value) / variance(target); target - value is the advantage. NaN where the
-// targets do not vary.
+// Return 1 - variance(target - value) / variance(target); target - value is the advantage. NaN
+// where the targets do not vary.
 template <class T, int S, int N, int O, int A, int C, int M>
 float explained_variance(const RolloutBuffer<T, S, N, O, A, C, M>& rollout) {
   const T left = moments(rollout.advantage, rollout.kRows).variance;

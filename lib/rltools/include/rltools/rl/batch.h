@@ -18,7 +18,7 @@ Generic gather(Generic device, const T* source, const std::uint32_t* number, T* 
   return device;
 }
 
-// The transitions of a replay buffer with these numbers (sample_slots()) become a batch: its
+// Gather the transitions of a replay buffer with these numbers (sample_slots()) into a batch: its
 // observation, next_observation, observation_action, reward and not_terminated, 1 or 0.
 template <class Replay, class Batch>
 Generic gather_transitions(Generic device, const Replay& replay, const std::uint32_t* number,
@@ -108,7 +108,7 @@ Generic add_scaled(Generic device, T factor, const T* x, T* value) {
   return device;
 }
 
-// `gradient` goes to the smaller of two values, and to the first one of equals.
+// Pass `gradient` to the smaller of two values, and to the first one of equals.
 template <int Count, class T>
 Generic minimum_backward(Generic device, const T* a, const T* b, T gradient, T* gradient_a,
                          T* gradient_b) {

@@ -35,7 +35,7 @@ void mask_actions([[maybe_unused]] const T* observation, [[maybe_unused]] T* log
   }
 }
 
-// log_probability (count) from logits (count).
+// Compute log_probability (count) from logits (count).
 template <class T>
 void log_softmax(const T* logit, int count, T* log_probability) {
   const T largest = logit[largest_output(logit, count)];
@@ -45,7 +45,7 @@ void log_softmax(const T* logit, int count, T* log_probability) {
   for (int i = 0; i < count; i++) log_probability[i] = logit[i] - largest - log_sum;
 }
 
-// One of `count` choices, with a uniform number of [0, 1).
+// Draw one of `count` choices, with a uniform number of [0, 1).
 template <class T>
 int draw_choice(const T* logit, int count, T uniform) {
   const T largest = logit[largest_output(logit, count)];
@@ -67,8 +67,8 @@ struct ChoiceRow {
   std::uint32_t is_clipped;
 };
 
-// PPO's clipped objective of an action (ActionDim) of the environment E that was drawn with the
-// logits `before` (kOutputDim) and has `outputs`; what was forbidden is so still. gradient
+// Compute PPO's clipped objective of an action (ActionDim) of the environment E that was drawn with
+// the logits `before` (kOutputDim) and has `outputs`; what was forbidden is so still. gradient
 // (kOutputDim) is that of the loss, -(J + ent_coef H) / batch_size, in `outputs`.
 template <class E, class T>
 ChoiceRow<T> clipped_choices(const T* action, const T* before, const T* outputs, T advantage,

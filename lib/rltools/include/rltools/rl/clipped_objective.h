@@ -49,7 +49,8 @@ constexpr int rows_at_once(int tile_rows) {
   return rows;
 }
 
-// Straight-line code for each row, which the compiler makes vectors of.
+// Compute the objective of rows, by straight-line code for each, which the compiler makes vectors
+// of.
 template <class T, int Rows, int Action>
 RLT_LOOP_OVER_LANES void compute_clipped_objective(const GaussianChange<T, Action>& of_all,
                                                    T clip_range, T batch_size,

@@ -86,8 +86,8 @@ template <class E>
   return parameters;
 }
 
-// The environments' settings are copied, lest a setting that is used on a condition alone be loaded
-// on it: the compiler does not make vectors of that.
+// Step lanes. The environments' settings are copied, lest a setting that is used on a condition
+// alone be loaded on it: the compiler does not make vectors of that.
 template <class Device, class E>
 RLT_LOOP_OVER_LANES void step_lanes(Device device, const E& shared,
                                     Lanes<kWords<typename E::State>>& __restrict states,

@@ -54,7 +54,7 @@ void begin_evaluation_episode(Device device, const Training<E>& training,
   evaluation.episode_return = typename E::Scalar(0);
 }
 
-// The last step, or the first observation, is not finite.
+// End an evaluation whose last step, or first observation, is not finite.
 template <class E>
 void end_as_non_finite(Evaluation<E>& evaluation, bool is_reward) {
   evaluation.non_finite.environment = 0;
@@ -91,8 +91,8 @@ void begin_evaluation(Device device, const Training<E>& training, Evaluation<E>&
   }
 }
 
-// One environment step at most. False once all episodes have ended: then evaluation_report() has
-// the result. The policy and the seed must be the same in all steps.
+// Do at most one environment step. Return false once all episodes have ended: then
+// evaluation_report() has the result. The policy and the seed must be the same in all steps.
 template <class Device, class E>
 bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluation) {
   if constexpr (kKeepsContracts<E>) {
@@ -172,7 +172,7 @@ EvaluationReport evaluation_report(const Evaluation<E>& evaluation) {
           static_cast<float>(evaluation.steps) / static_cast<float>(evaluation.episode)};
 }
 
-// A whole evaluation.
+// Do a whole evaluation.
 template <class Device, class E>
 EvaluationReport evaluate(Device device, Training<E>& training) {
   if constexpr (kKeepsContracts<E>) {

@@ -49,7 +49,7 @@ struct Fnv1a {
   }
 };
 
-// The names, types and shapes of the state's tensors.
+// Return a hash of the names, types and shapes of the state's tensors.
 template <class E>
 std::uint32_t state_layout_hash(Training<E>& training) {
   Fnv1a hash;
@@ -79,8 +79,8 @@ constexpr int probes() {
   return 4;
 }
 
-// By which settings. Not by the experiment's: those are values of hyperparameters, which are set
-// for each run and recorded with it.
+// Return the environment with the settings of a probe. They are not the experiment's: those are
+// values of hyperparameters, which are set for each run and recorded with it.
 template <class Environment>
 Environment probed([[maybe_unused]] int probe) {
   Environment environment{};
@@ -147,7 +147,7 @@ void visit_channels(const char* group, const Channel* channels, int count, Visit
   }
 }
 
-// An integer, or a floating-point number as a double.
+// Return an integer as it is, a floating-point number as a double.
 template <class T>
 constexpr auto item_value(T value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -157,7 +157,8 @@ constexpr auto item_value(T value) {
   }
 }
 
-// The nominal ones; where episodes have their own, those of one, by the first probe's settings.
+// Visit the constants: the nominal ones; where episodes have their own, those of one, by the first
+// probe's settings.
 template <class Environment, class Visitor>
 void visit_constants(const char* group, Visitor&& visit) {
   typename Environment::Parameters parameters;
@@ -250,7 +251,7 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   visit(ItemName{"state_layout"}, detail::state_layout_hash(training));
 }
 
-// 32-bit FNV-1a over the items' names and values.
+// Return the fingerprint: 32-bit FNV-1a over the items' names and values.
 template <class E>
 std::uint32_t fingerprint(Training<E>& training) {
   detail::Fnv1a hash;

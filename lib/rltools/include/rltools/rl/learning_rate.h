@@ -16,7 +16,8 @@ AdamParameters<T> adam_parameters(const Hyperparameters& hyper, T rate) {
 
 constexpr double kRateFactor = 1.5, kSmallestRate = 1e-6, kLargestRate = 1e-2;
 
-// After a minibatch whose divergence from the policy that acted is `kl`, in nats.
+// Return the learning rate after a minibatch whose divergence from the policy that acted is `kl`,
+// in nats.
 template <class T>
 T adapted_rate(T rate, T kl, T target) {
   if (kl > T(2) * target) {
@@ -28,21 +29,22 @@ T adapted_rate(T rate, T kl, T target) {
   return rate;
 }
 
-// The schedule's factor of the learning rate: from 1 evenly to `lr_end_factor`, when
+// Return the schedule's factor of the learning rate: from 1 evenly to `lr_end_factor`, when
 // `progress_fraction` of the run is done, 0 to 1. Exactly 1 throughout where lr_end_factor is.
 template <class T>
 T rate_factor(T lr_end_factor, T progress_fraction) {
   return T(1) - (T(1) - lr_end_factor) * progress_fraction;
 }
 
-// The same by a square: the square root falls evenly. So more of the run has a small learning rate.
+// Return the factor by a square: the square root falls evenly. So more of the run has a small
+// learning rate.
 template <class T>
 T squared_rate_factor(T lr_end_factor, T progress_fraction) {
   const T root = rate_factor(math::sqrt(lr_end_factor), progress_fraction);
   return root * root;
 }
 
-// The divergence to wish for, which goes with the square of the learning rate.
+// Return the divergence to wish for, which goes with the square of the learning rate.
 template <class T>
 T scheduled_divergence(T target, T factor) {
   return target * (factor * factor);

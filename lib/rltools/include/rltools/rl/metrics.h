@@ -53,7 +53,7 @@ class MetricMeans {
 
   void clear() { *this = {}; }
 
-  // NaN where no step computed it.
+  // Return a metric; NaN where no step computed it.
   float get(int index) const {
     return count_[index] == 0 ? math::kQuietNan : sum_[index] / static_cast<float>(count_[index]);
   }

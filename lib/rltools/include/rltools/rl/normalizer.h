@@ -80,8 +80,8 @@ void normalize_part(const Normalizer<T, D>& normalizer, const T* observation, T*
     normalized[i] = (observation[i] - normalizer.shift[i]) * normalizer.scale[i];
   }
 }
-// result (Rows, D) = the first Rows of `observations`, or those with these numbers, normalized. An
-// operation on rows, as those of rl/batch.h.
+// Set result (Rows, D) to the first Rows of `observations`, or those with these numbers,
+// normalized. An operation on rows, as those of rl/batch.h.
 template <int Rows, class T, int D>
 Generic normalize_rows(Generic device, const Normalizer<T, D>& normalizer, const T* observations,
                        T* result) {

@@ -211,7 +211,7 @@ struct OffPolicy {
     visitor("buffer_size", E::kReplayCapacity);
   }
 
-  // A run may end after any step.
+  // Return true: a run may end after any step.
   template <class E>
   static bool is_complete(const Training<E>&) {
     return true;
@@ -228,7 +228,8 @@ struct OffPolicy {
                               kIsExternal<Environment>);
   }
 
-  // The last observations of the episodes that are gone end them without a transition.
+  // Restart episodes. The last observations of the episodes that are gone end them without a
+  // transition.
   template <class Device, class E>
   static void restart_episodes(Device device, Training<E>& training) {
     const std::uint32_t seed = training.hyperparameters.seed;

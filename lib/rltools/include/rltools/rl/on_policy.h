@@ -368,7 +368,7 @@ void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C, M>& rollout, Visito
   visit_array("rollout/size", &rollout.size, 1, 1, visitor);
 }
 
-// The hidden states of a rollout with any, those of the next observations and of its windows.
+// Visit the hidden states of a rollout with any: those of the next observations and of its windows.
 template <class Rollout, class Visitor>
 void for_each_state_of_rollout(Rollout& rollout, Visitor&& visitor) {
   for_each_states(rollout, [&](const char* present, const char* window, auto& states, int count) {

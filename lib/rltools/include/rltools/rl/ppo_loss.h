@@ -36,8 +36,8 @@ struct Sums {
   int clipped;
 };
 
-// The policy's loss of a tile that begins at row `first` of the minibatch, from scratch.tile_mean:
-// scratch.mean_gradient, and what it adds to the gradient of log_std.
+// Compute the policy's loss of a tile that begins at row `first` of the minibatch, from
+// scratch.tile_mean: scratch.mean_gradient, and its part of the gradient of log_std.
 template <class E, class T, int Action>
 void policy_loss_of_tile(Training<E>& training, const GaussianChange<T, Action>& of, int first,
                          Sums<T>& sums) {
@@ -70,7 +70,7 @@ void policy_loss_of_tile(Training<E>& training, const GaussianChange<T, Action>&
   }
 }
 
-// The same of choices, whose logits are scratch.tile_mean.
+// Compute the same for choices, whose logits are scratch.tile_mean.
 template <class E, class T>
 void policy_loss_of_tile(Training<E>& training, ChoicesChange, int first, Sums<T>& sums) {
   constexpr int kAction = E::Environment::kActionDim, kOutput = Scratch<E>::kOutput;

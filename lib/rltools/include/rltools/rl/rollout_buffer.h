@@ -98,10 +98,11 @@ bool are_episodes(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environ
 
 }  // namespace detail
 
-// False where the contents cannot be those of a rollout under way, in which the environments'
-// present episodes have had episode_step[i] of `episode_steps` steps: a state from elsewhere is
-// checked with this before anything is computed from it. Where episodes may end at any step
-// (`free_episodes`: the environment truncates them) there must be room for as many truncations.
+// Return false where the contents cannot be those of a rollout under way, in which the
+// environments' present episodes have had episode_step[i] of `episode_steps` steps: a state from
+// elsewhere is checked with this before anything is computed from it. Where episodes may end at any
+// step (`free_episodes`: the environment truncates them) there must be room for as many
+// truncations.
 template <class T, int S, int N, int O, int A, int C, int M>
 bool is_consistent(const RolloutBuffer<T, S, N, O, A, C, M>& rollout,
                    const std::uint32_t* episode_step, std::uint32_t episode_steps,

@@ -6,7 +6,7 @@
 
 namespace rlt {
 
-// scratch.value_of_row, and scratch.current_value of the observations after the last step.
+// Compute scratch.value_of_row, and scratch.current_value of the observations after the last step.
 template <class Device, class E>
 void compute_values_at_once(Device device, Training<E>& training) {
   constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
@@ -94,7 +94,7 @@ typename E::Scalar value_of_final(Device device, Training<E>& training, int envi
   }
 }
 
-// The advantages of all rows, and the targets of their values.
+// Compute the advantages of all rows, and the targets of their values.
 template <class Device, class E>
 void compute_advantages(Device device, Training<E>& training) {
   using T = typename E::Scalar;

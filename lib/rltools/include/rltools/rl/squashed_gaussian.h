@@ -22,7 +22,7 @@ inline T bounded_log_std(T log_std) {
   return math::clamp(log_std, static_cast<T>(kMinLogStd), static_cast<T>(kMaxLogStd));
 }
 
-// action = tanh(mean + std noise) and its log-probability, of one dimension.
+// Compute action = tanh(mean + std noise) and its log-probability, of one dimension.
 template <class T>
 [[gnu::always_inline]] inline void squash_gaussian(T mean, T log_std, T noise, T& action,
                                                    T& log_probability) {
@@ -34,8 +34,8 @@ template <class T>
   log_probability = log_density - log_derivative;
 }
 
-// From the gradients of a loss with respect to action and log-probability, those with respect to
-// mean and log_std.
+// Compute the gradients of a loss with respect to mean and log_std from those with respect to
+// action and log-probability.
 template <class T>
 [[gnu::always_inline]] inline void squash_gaussian_backward(T log_std, T noise, T action,
                                                             T action_gradient,
@@ -73,8 +73,8 @@ Generic sample_actions(Generic, const T* output, const T* noise, T* action, T* l
   return {};
 }
 
-// The gradient of the actor's output (Rows, 2 Action), from that of the actions (Rows, Action) and
-// of every row's log-probability.
+// Compute the gradient of the actor's output (Rows, 2 Action), from that of the actions (Rows,
+// Action) and of every row's log-probability.
 template <int Rows, int Action, class T>
 Generic sample_actions_backward(Generic, const T* output, const T* noise, const T* action,
                                 const T* action_gradient, T log_probability_gradient,

@@ -9,7 +9,7 @@
 
 namespace rlt {
 
-// An array that is no part of a network's layer.
+// Visit an array that is no part of a network's layer.
 template <class T, class Visitor>
 void visit_array(const char* name, T* data, int rows, int columns, Visitor&& visitor) {
   visitor(TensorInfo{name, data_type_of(data), static_cast<std::uint32_t>(rows),
@@ -17,7 +17,7 @@ void visit_array(const char* name, T* data, int rows, int columns, Visitor&& vis
           static_cast<void*>(data));
 }
 
-// The same array in each of `count` structs, `stride` bytes apart: (count rows, columns).
+// Visit the same array in each of `count` structs, `stride` bytes apart: (count rows, columns).
 template <class T, class Visitor>
 void visit_arrays(const char* name, T* first, int count, std::size_t stride, int rows, int columns,
                   Visitor&& visitor) {
@@ -28,7 +28,7 @@ void visit_arrays(const char* name, T* first, int count, std::size_t stride, int
   visitor(info, static_cast<void*>(first));
 }
 
-// The moments and powers of an optimizer of a network with layers.
+// Visit the moments and powers of an optimizer of a network with layers.
 template <class Network, class Visitor>
 void visit_optimizer(const char* first_moment, const char* second_moment, const char* decay_power,
                      AdamState<Network>& optimizer, Visitor&& visitor) {
@@ -37,7 +37,7 @@ void visit_optimizer(const char* first_moment, const char* second_moment, const 
   visit_array(decay_power, optimizer.decay_power, 2, 1, visitor);
 }
 
-// A field of each of `count` structs, with its own type: (elements, 1) of a single one, else
+// Visit a field of each of `count` structs, with its own type: (elements, 1) of a single one, else
 // (count, elements).
 template <class Struct, class Visitor>
 void visit_fields(const char* name, Struct* structs, int count, Visitor&& visitor) {
@@ -55,7 +55,7 @@ void visit_fields(const char* name, Struct* structs, int count, Visitor&& visito
   });
 }
 
-// An array of the progress, of this name there.
+// Visit an array of the progress, of this name there.
 template <class T, class Visitor>
 void visit_progress(const char* field_name, T* data, int rows, bool may_be_nan, Visitor&& visitor) {
   TensorInfo info{"progress", data_type_of(data), static_cast<std::uint32_t>(rows), 1};
@@ -64,7 +64,7 @@ void visit_progress(const char* field_name, T* data, int rows, bool may_be_nan, 
   visitor(info, static_cast<void*>(data));
 }
 
-// The environments' states and episodes, and where the run stands.
+// Visit the environments' states and episodes, and the progress of the run.
 template <class E, class Visitor>
 void for_each_environment_tensor(Training<E>& training, Visitor&& visitor) {
   constexpr int kCount = kEnvironmentCount<E>;

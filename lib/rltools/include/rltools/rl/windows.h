@@ -117,7 +117,8 @@ void clear_states(Rollout& rollout) {
   });
 }
 
-// For episodes that begin again, also after a rollout whose values have been computed.
+// Restart the states of episodes that begin again, also after a rollout whose values have been
+// computed.
 template <class Rollout>
 void restart_states(Rollout&, bool) {}
 template <class Rollout, class T, int W, int A, int C>
@@ -191,7 +192,7 @@ struct WindowScratch<E, Truncations, true> {
   alignas(64) T next_state[kEnvironmentCount<E> * kDim];
 };
 
-// The rows of the minibatch's windows, whose numbers are window * environments + environment.
+// Set the rows of the minibatch's windows, whose numbers are window * environments + environment.
 template <class E>
 void rows_of_windows(Training<E>& training) {
   constexpr auto kSteps = static_cast<std::uint32_t>(kWindowSteps<E>);
@@ -204,7 +205,7 @@ void rows_of_windows(Training<E>& training) {
   }
 }
 
-// scratch.begins of the tile whose first row is row `first` of the minibatch.
+// Set scratch.begins of the tile whose first row is row `first` of the minibatch.
 template <class E>
 void find_beginnings(Training<E>& training, int first) {
   if constexpr (kHasWindows<E>) {
@@ -218,7 +219,8 @@ void find_beginnings(Training<E>& training, int first) {
   }
 }
 
-// output = network(seen) of a tile's rows, the hidden states beginning with those of its windows.
+// Compute output = network(seen) of a tile's rows, the hidden states beginning with those of its
+// windows.
 template <class Device, class E, class Network, class States, class Observations, class Output,
           class Buffer>
 void forward_tile(Device device, Training<E>& training, const Network& network,
@@ -255,8 +257,8 @@ void backward_tile(Device device, Training<E>& training, const Network& network,
   }
 }
 
-// output = network(seen) of the environments' rows in the rollout's step `step`, whose states are
-// kept where a window begins, and move on.
+// Compute output = network(seen) of the environments' rows in the rollout's step `step`, whose
+// states are kept where a window begins, and move on.
 template <class Device, class E, class Network, class States, class Observations, class Output,
           class Buffer>
 void forward_present(Device device, const Training<E>&, const Network& network,
@@ -277,7 +279,7 @@ void forward_present(Device device, const Training<E>&, const Network& network,
   }
 }
 
-// The states of environments whose episode ended with the rollout's step `step` become zero.
+// Set the states of environments to zero whose episode ended with the rollout's step `step`.
 template <int Dim, class States, class Rollout>
 void end_states(States& states, const Rollout& rollout, int step) {
   for (int i = 0; i < Rollout::kEnvironments; i++) {

@@ -19,7 +19,7 @@ static const rlt_contract_t kContract = {50000, 3, 1, kSensors, kMotors};
 
 // END CONTRACT
 
-// The linux target has no esp_timer; a chip may use esp_timer_get_time().
+// Return the time. The linux target has no esp_timer; a chip may use esp_timer_get_time().
 static uint32_t now_us() { return xTaskGetTickCount() * (1000000 / configTICK_RATE_HZ); }
 
 // TASK
@@ -38,7 +38,7 @@ static void control(void*) {
 
 // END TASK
 
-// As bytes come in: here all at once, by parts of 256.
+// Receive an image as its bytes come in: here all at once, by parts of 256.
 static esp_err_t receive(const uint8_t* image, uint32_t bytes) {
   esp_err_t error = rlt_policy_stage();
   for (uint32_t i = 0; i < bytes && error == ESP_OK; i += 256)

@@ -70,13 +70,13 @@ struct TurnedWorld {
     v[0] = cosine * x + sine * y;
     v[1] = cosine * y - sine * x;
   }
-  // Out of that world again.
+  // Turn a vector out of that world again.
   void vector_back(float* v) const {
     const float x = v[0], y = v[1];
     v[0] = cosine * x - sine * y;
     v[1] = cosine * y + sine * x;
   }
-  // (half_cosine, 0, 0, -half_sine) times q
+  // Set q to (half_cosine, 0, 0, -half_sine) times q.
   void attitude(float* q) const {
     const float w = q[0], x = q[1], y = q[2], z = q[3];
     q[0] = half_cosine * w + half_sine * z;
@@ -125,7 +125,7 @@ inline bool is_rotation(const float* q) {
   return length_2 >= 0.98f && length_2 <= 1.02f;
 }
 
-// The contract's observation; false where the estimate's attitude is no rotation.
+// Set the contract's observation; return false where the estimate's attitude is no rotation.
 inline bool observe(const QuadrotorEstimate& estimate, const QuadrotorTarget& target,
                     float* observation) {
   if (!is_rotation(estimate.attitude)) return false;
@@ -159,8 +159,8 @@ struct Rotor {
 // The rotors of the contract, by signs.
 constexpr Rotor kContractRotors[kRotors] = {{1, 1, 1}, {-1, 1, -1}, {-1, -1, 1}, {1, -1, -1}};
 
-// motors[i] is the airframe's motor, from 0, that is rotor i of the contract. False where the
-// airframe is not a quadrotor in X whose rotors turn as the contract's.
+// Set motors[i] to the airframe's motor, from 0, that is rotor i of the contract. Return false
+// where the airframe is not a quadrotor in X whose rotors turn as the contract's.
 inline bool find_motors(const Rotor* airframe, int count, std::uint8_t* motors) {
   if (count != kRotors) return false;
   for (int i = 0; i < kRotors; i++) {

@@ -289,7 +289,7 @@ struct Sac : TwinCritics {
   using PolicyNetwork = typename sac::WithOutputs<typename E::Actor, E::Environment::kActionDim,
                                                   Activation::tanh>::Type;
 
-  // The actor without its outputs for log_std.
+  // Return the actor without its outputs for log_std.
   template <class E>
   static const PolicyNetwork<E>& policy(const Training<E>& training) {
     using Actor = typename E::Actor;
@@ -306,7 +306,7 @@ struct Sac : TwinCritics {
     return network;
   }
 
-  // The most probable action before squashing: tanh(mean).
+  // Act by the most probable action before squashing: tanh(mean).
   template <class Device, class E, class Observation, class Action>
   static void act(Device device, Training<E>& training, const Observation& observation,
                   Action& action) {

@@ -68,7 +68,7 @@ struct Motion {
   T upper_angle, lower_angle, upper_velocity, lower_velocity;
 };
 
-// a + h b
+// Return a + h b.
 template <class T>
 [[gnu::always_inline]] inline Motion<T> moved(const Motion<T>& a, T h, const Motion<T>& b) {
   return {math::fma(h, b.upper_angle, a.upper_angle), math::fma(h, b.lower_angle, a.lower_angle),
@@ -76,7 +76,7 @@ template <class T>
           math::fma(h, b.lower_velocity, a.lower_velocity)};
 }
 
-// With the book's names: d1, d2, phi1, phi2.
+// Return the derivative of a state, with the book's names: d1, d2, phi1, phi2.
 template <class T, class Parameters>
 [[gnu::always_inline]] inline Motion<T> rate(const Parameters& p, const Motion<T>& at, T torque) {
   const auto upper = math::sincos(at.upper_angle);
@@ -107,7 +107,7 @@ template <class T, class Parameters>
 
 }  // namespace acrobot
 
-// Each field uniform between its bounds.
+// Draw each field uniformly between its bounds.
 template <class T>
 void reset(Generic, const Acrobot<T>&, const typename Acrobot<T>::Parameters& parameters,
            typename Acrobot<T>::State& state, RandomStream random) {

@@ -34,7 +34,7 @@ struct ChannelList {
   Channel of[Count];
 };
 
-// The observations of E, and `own` behind them.
+// Return the observations of E, and `own` behind them.
 template <class E, int Count>
 constexpr ChannelList<E::kObservationDim + Count> with_channels(const ChannelList<Count>& own) {
   ChannelList<E::kObservationDim + Count> all{};
@@ -43,7 +43,7 @@ constexpr ChannelList<E::kObservationDim + Count> with_channels(const ChannelLis
   return all;
 }
 
-// `added` (Count) behind what a policy sees of E; what critics see comes last.
+// Insert `added` (Count) behind the policy's observations of E; the critics' come last.
 template <class E, int Count, class T>
 void insert_observations(const T* added, T* observation) {
   constexpr int kLast = kCriticObservationDim<E> - 1;

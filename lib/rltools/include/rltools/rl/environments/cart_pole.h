@@ -50,7 +50,7 @@ struct CartPole : contracts::CartPole, EnvironmentDefaults {
   RLT_DEFINE_CONSTANTS(Parameters, RLT_CART_POLE_CONSTANTS)
 };
 
-// Each field uniform between its bounds.
+// Draw each field uniformly between its bounds.
 template <class T>
 void reset(Generic, const CartPole<T>&, const typename CartPole<T>::Parameters& parameters,
            typename CartPole<T>::State& state, RandomStream random) {

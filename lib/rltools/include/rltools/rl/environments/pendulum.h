@@ -42,7 +42,7 @@ struct Pendulum : contracts::Pendulum, EnvironmentDefaults {
   RLT_DEFINE_CONSTANTS(Parameters, RLT_PENDULUM_CONSTANTS)
 };
 
-// Angle uniform in [-pi, pi), velocity uniform between its bounds.
+// Draw the angle uniformly in [-pi, pi), and the velocity uniformly between its bounds.
 template <class T>
 void reset(Generic, const Pendulum<T>&, const typename Pendulum<T>::Parameters& parameters,
            typename Pendulum<T>::State& state, RandomStream random) {
@@ -51,8 +51,8 @@ void reset(Generic, const Pendulum<T>&, const typename Pendulum<T>::Parameters& 
   state.velocity_rad_s = uniform<T>(random, 1, -bound, bound);
 }
 
-// The reward is -(angle^2 + velocity_cost velocity^2 + torque_cost torque^2) of the state before
-// the step.
+// Step the pendulum. The reward is -(angle^2 + velocity_cost velocity^2 + torque_cost torque^2) of
+// the state before the step.
 template <class T>
 StepResult<T> step(Generic, const Pendulum<T>&, const typename Pendulum<T>::Parameters& parameters,
                    typename Pendulum<T>::State& state, const T* action, RandomStream) {

@@ -117,8 +117,8 @@ using QuadrotorTick = Quadrotor<T, 1, 1>;
 
 namespace quadrotor {
 
-// Rotates `q` about the body's axes by the small angles `a`; its length stays. Nothing changes
-// where they are 0.
+// Rotate `q` about the body's axes by the small angles `a`; its length stays. Nothing changes where
+// they are 0.
 template <class T>
 void rotate_slightly(const T (&q)[4], const T (&a)[3], T (&result)[4]) {
   const T x = T(0.5) * a[0], y = T(0.5) * a[1], z = T(0.5) * a[2];
@@ -159,7 +159,7 @@ T largest(T x, T y, T z) {
 
 }  // namespace quadrotor
 
-// An error of position, without the sensors' noise: what WithSums sums up.
+// Return an error of position, without the sensors' noise, for WithSums to sum up.
 template <class T, int Ticks, int Substeps, class ItsSettings>
 T exact_observation(const Quadrotor<T, Ticks, Substeps, ItsSettings>&,
                     const typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state,
@@ -174,7 +174,7 @@ void sample_parameters(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>
                           random, parameters);
 }
 
-// At hover at the target, or, in `start_share` of the episodes, anywhere within the settings'
+// Begin at hover at the target, or, in `start_share` of the episodes, anywhere within the settings'
 // bounds, at any rotor speeds.
 template <class T, int Ticks, int Substeps, class ItsSettings>
 void reset(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
@@ -226,7 +226,7 @@ namespace quadrotor {
 // waypoint takes the words of a loss and of a push's direction, which seldom come with it.
 constexpr std::uint32_t kPushIndex = 4, kLossIndex = 5, kWaypointIndex = 5;
 
-// The wind goes on, and a push may come.
+// Disturb the vehicle: the wind continues, and a push may come.
 template <class T, class State>
 void disturb(const Settings& settings, const EpisodeParameters<T>& parameters, State& state,
              T step_s, RandomStream random) {
@@ -243,7 +243,7 @@ void disturb(const Settings& settings, const EpisodeParameters<T>& parameters, S
   });
 }
 
-// The target of the next step.
+// Set the target of the next step.
 template <class T, class State>
 void move_target(const Settings& settings, State& state, T step_s, RandomStream random) {
   const T period = static_cast<T>(settings.target_s), before = math::floor(state.time_s / period);
@@ -341,7 +341,7 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& en
   return quadrotor::judge<T>(settings, state, change, fastest);
 }
 
-// With the sensors' noise; what critics see beside has none.
+// Observe with the sensors' noise; the privileged observations have none.
 template <class T, int Ticks, int Substeps, class ItsSettings>
 void observe(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
              const quadrotor::EpisodeParameters<T>& parameters,

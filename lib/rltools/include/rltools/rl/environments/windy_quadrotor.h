@@ -27,7 +27,7 @@ constexpr std::uint32_t kWindSpeedIndex = 15, kWindDirectionIndex = 16;
 
 inline const Wind& wind_of(const WindySettings& settings) { return settings.environment; }
 
-// Before a step: the gust of which quadrotor.h makes one about the wind.
+// Shift the gust before a step, so that quadrotor.h's is one about the wind.
 template <class T, class State>
 void shift_gust(const WindySettings& settings, const WindyParameters<T>& parameters, State& state) {
   const bool blows = wind_of(settings).wind_m_s2 > 0.0f;

@@ -71,7 +71,7 @@ struct WithActionHistory : E {
   static constexpr const Channel (&kObservations)[kObservationDim] =
       detail::ActionHistoryChannels<E, K>::kChannels.of;
 
-  // Mirrors are E's, if it has any.
+  // Return the image of an element; mirrors are E's, if it has any.
   static constexpr Mirrored mirrored_observation(int mirror, int element) {
     const int past = element - E::kObservationDim;
     if (past < 0) return E::mirrored_observation(mirror, element);

@@ -69,7 +69,7 @@ struct WithSums : E {
   static constexpr const Channel (&kObservations)[kObservationDim] =
       detail::SumChannels<E, K>::kChannels.of;
 
-  // Mirrors are E's, if it has any.
+  // Return the image of an element; mirrors are E's, if it has any.
   static constexpr Mirrored mirrored_observation(int mirror, int element) {
     const int sum = element - E::kObservationDim;
     if (sum < 0) return E::mirrored_observation(mirror, element);

@@ -24,7 +24,8 @@ namespace rlt {
 
 namespace detail {
 
-// Each mirror undoes itself, and two may be applied in either order; what a policy sees stays that.
+// Return whether each mirror undoes itself, two may be applied in either order, and what a policy
+// sees stays that.
 template <class Environment, class Image>
 constexpr bool are_mirrors(int elements, int seen, Image&& image) {
   for (int m = 0; m < Environment::kMirrors; m++) {
@@ -193,7 +194,7 @@ struct Symmetry {
   using CriticImages = detail::CriticImages<E, Critic>;
   static constexpr int kCount = kMirrorsLearnt<E>;
 
-  // The contract of its networks and environment.
+  // Check the contract of its networks and environment.
   template <bool Asserts>
   static constexpr bool check() {
     constexpr bool kIsRecurrentNetwork = kIsRecurrent<Actor> || kIsRecurrent<Critic>;

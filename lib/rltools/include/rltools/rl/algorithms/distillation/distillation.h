@@ -273,8 +273,8 @@ struct Distillation : OnPolicy {
     }
   };
 
-  // The teacher's, and what its environment does: the student's alone would not tell one teacher
-  // from another.
+  // Visit also the teacher's sizes, and a hash of its environment's behavior: the student's alone
+  // would not tell one teacher from another.
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {
     using Teacher = typename E::Teacher;

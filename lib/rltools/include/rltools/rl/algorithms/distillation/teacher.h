@@ -88,7 +88,7 @@ struct StudentContract {
 
 namespace distillation {
 
-// The teacher's run within the run.
+// Return the teacher's run within the run.
 template <class E>
 Training<typename E::Teacher> teacher_of(const Training<E>& training) {
   using Teacher = typename E::Teacher;
@@ -104,8 +104,8 @@ Training<typename E::Teacher> teacher_of(const Training<E>& training) {
   return {values, training.learner.teacher, training.replay.teacher, training.scratch.teacher};
 }
 
-// scratch.teacher_action (environments, ActionDim): what the teacher would do now, in the student's
-// environment.
+// Set scratch.teacher_action (environments, ActionDim) to the teacher's actions for the current
+// states, as actions of the student's environment.
 template <class Device, class E>
 void ask_teacher(Device device, Training<E>& training,
                  const Training<typename E::Teacher>& teacher) {

@@ -62,7 +62,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // One sentence, or null as long as there is somebody who answers.
+  // Return one sentence, or null as long as the other program answers.
   const char* unavailable() const { return sentence_[0] == '\0' ? nullptr : sentence_; }
 
   // Begin a request, whose actions put() adds.
@@ -71,7 +71,7 @@ class Connection {
     if (unavailable() == nullptr) awaited_ = request.count > 0 ? request.count : 1;
   }
 
-  // Sent at the latest when the answer is taken.
+  // Put bytes of a request. They are sent at the latest when the answer is taken.
   void put(const void* data, std::size_t count) {
     const char* rest = static_cast<const char*>(data);
     while (count > 0 && unavailable() == nullptr) {
@@ -88,8 +88,8 @@ class Connection {
   // Return whether answers to the last request are still to be taken.
   bool is_awaiting() const { return awaited_ > 0; }
 
-  // The next answer to the last request. False where there is none, nor will be; observation is
-  // then as before, as it is where the step is lost.
+  // Take the next answer to the last request. Return false where there is none, nor will be;
+  // observation is then as before, as it is where the step is lost.
   template <int ObservationDim>
   bool take(AnswerHeader& answer, float (&observation)[ObservationDim]) {
     flush();
@@ -134,7 +134,8 @@ class Connection {
     }
   }
 
-  // Names in the abstract namespace are open to every user of the machine.
+  // Return whether the other end is this user's: names in the abstract namespace are open to every
+  // user of the machine.
   bool is_of_this_user() const {
     ucred other{};
     socklen_t size = sizeof other;

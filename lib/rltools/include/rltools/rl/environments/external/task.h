@@ -37,7 +37,7 @@ inline std::uint32_t slot_of(const RandomStream& random) {
   return random.purpose == Purpose::evaluation_reset ? kEvaluationSlot : random.substream;
 }
 
-// Made when it is first needed.
+// Return the connection, made when it is first needed.
 template <class E>
 Connection& connection_of() {
   static Connection connection{E::kObservationDim, E::kActionDim, E::kTask};
@@ -51,7 +51,7 @@ const char* unavailable(Generic, const E&) {
   return external::connection_of<E>().unavailable();
 }
 
-// Gymnasium's seed is a number of the stream.
+// Reset the other program's environment. Gymnasium's seed is a number of the stream.
 template <class E, external::IfTask<E> = 0>
 void reset(Generic, const E&, const typename E::Parameters&, typename E::State& state,
            RandomStream random) {
@@ -63,7 +63,7 @@ void reset(Generic, const E&, const typename E::Parameters&, typename E::State& 
   connection.take(answer, state.observation);
 }
 
-// The steps of all environments are one request, so that the other program is not waited for in
+// Request the steps of all environments at once, so that the other program is not waited for in
 // each of them.
 template <class E, external::IfTask<E> = 0>
 void step_async(Generic, const E&, const typename E::State* states, int count,

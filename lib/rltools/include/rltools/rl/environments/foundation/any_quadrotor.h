@@ -77,7 +77,7 @@ struct AnyQuadrotor : Quadrotor<T, Ticks, Substeps, quadrotor::AnySettings> {
   static constexpr int kEpisodeSteps = 250;
   // Behind the policy's: the rotors' speeds, the gust, the traits.
   static constexpr int kPrivilegedDim = 4 + 3 + quadrotor::kTraits;
-  // The probe's choice of airframe counts in half of its episodes.
+  // Return the settings of a probe. Its choice of airframe counts in half of its episodes.
   static Settings probe_settings(int probe) {
     Settings settings;
     static_cast<quadrotor::Settings&>(settings) = quadrotor::probe_settings(probe);

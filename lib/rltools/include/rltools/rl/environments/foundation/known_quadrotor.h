@@ -85,7 +85,7 @@ void lift_and_turns(const AnyParameters<T>& parameters, const T (&fraction)[4], 
 
 }  // namespace quadrotor
 
-// The action of `AnyQuadrotor` that is a policy's here.
+// Translate a policy's action here into that of `AnyQuadrotor`.
 template <class T, int Ticks, int Substeps>
 void translate_action(Generic, const KnownQuadrotor<T, Ticks, Substeps>&,
                       const quadrotor::AnyParameters<T>& parameters, const T* action, T* result) {

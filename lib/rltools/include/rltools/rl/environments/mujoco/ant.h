@@ -70,7 +70,8 @@ struct AntTask : Task {
     add_uniform(random, kPositionNoise, parameters.reset_noise_scale, qpos);
     add_normal(random, kVelocityNoise, parameters.reset_noise_scale, qvel);
   }
-  // The torso's position in MuJoCo is that of the last evaluation within the step, not of its end.
+  // Read the torso's position. In MuJoCo it is that of the last evaluation within the step, not of
+  // its end.
   static void derive(const mjModel&, const mjData& data, State& state) {
     state.forward_position_m = data.xpos[3 * kTorso];
   }

@@ -47,7 +47,7 @@ struct HopperTask : LeggedTask {
   RLT_DEFINE_FIELDS(State, RLT_MUJOCO_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_HOPPER_CONSTANTS)
 
-  // The positions along x and z have no bound of magnitude.
+  // Return whether the state is terminal. The positions along x and z have no bound of magnitude.
   static bool is_terminal(const Parameters& parameters, const State& state) {
     const double bound = parameters.max_healthy_magnitude;
     return !(are_within(state.qpos, bound, 2) && are_within(state.qvel, bound) &&

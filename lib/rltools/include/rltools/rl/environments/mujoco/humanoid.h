@@ -55,15 +55,15 @@ struct HumanoidTask : Task {
   RLT_DEFINE_FIELDS(State, RLT_HUMANOID_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_HUMANOID_CONSTANTS)
 
-  // The contact forces cfrc_ext, which no step needs itself.
+  // Compute the contact forces cfrc_ext, which no step needs itself.
   static void finish(const mjModel& model, mjData& data) { mj_rnePostConstraint(&model, &data); }
   static double counted_control_squares(const mjData& data, double) {
     double squares = 0;
     for (int i = 0; i < kActionDim; i++) squares += data.ctrl[i] * data.ctrl[i];
     return squares;
   }
-  // The forward position is that of the center of mass, as of MuJoCo's last evaluation within the
-  // step.
+  // Read the forward position. It is that of the center of mass, as of MuJoCo's last evaluation
+  // within the step.
   static void derive(const mjModel& model, const mjData& data, State& state) {
     double moment = 0, mass = 0;
     for (int body = 0; body < kBodyCount; body++) {

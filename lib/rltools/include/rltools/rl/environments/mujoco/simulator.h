@@ -35,14 +35,15 @@ struct ModelDescription {
 
 namespace detail {
 
-// MuJoCo would print warnings on standard output, where a program's link may be, and append them
-// to a file in the working directory. A simulation that diverges is one: MuJoCo restarts from
-// the model's initial state, which the task's reward shows. After an error MuJoCo ends the program.
+// Log errors only. MuJoCo would print warnings on standard output, where a program's link may be,
+// and append them to a file in the working directory. A simulation that diverges is one: MuJoCo
+// restarts from the model's initial state, which the task's reward shows. After an error MuJoCo
+// ends the program.
 inline void log_errors_only(const mjLogMessage* message) {
   if (message->level == mjLOG_ERROR) std::fprintf(stderr, "MuJoCo: %s\n", message->subject);
 }
 
-// The state that a step depends on is time, qpos, qvel and qacc_warmstart, and nothing else.
+// Return whether a step depends on other state than time, qpos, qvel and qacc_warmstart.
 inline bool has_other_state(const mjModel& model) {
   const int with_controls_and_forces = 1 + model.nq + 2 * model.nv + model.nu + model.nv;
   return mj_stateSize(&model, mjSTATE_INTEGRATION) != with_controls_and_forces + 6 * model.nbody;
@@ -83,10 +84,10 @@ class Model {
     }
   }
 
-  // Null where unavailable() says why.
+  // Return the model; null where unavailable() says why.
   const mjModel* get() const { return model_; }
 
-  // One sentence, or null where the model is loaded.
+  // Return one sentence, or null where the model is loaded.
   const char* unavailable() const { return model_ == nullptr ? sentence_ : nullptr; }
 
  private:
@@ -148,7 +149,7 @@ struct Simulator {
   mjData* data;
 };
 
-// Loaded by the first thread that asks, while others wait.
+// Return the model, loaded by the first thread that asks, while others wait.
 template <class Task>
 const Model& model_of() {
   using State = typename Task::State;

@@ -55,7 +55,8 @@ constexpr Channel velocity(const char* name, float maximum = kMaxVelocity_m_s) {
 constexpr Channel angular_velocity(const char* name, float maximum = kMaxAngularVelocity_rad_s) {
   return {name, "rad/s", -maximum, maximum};
 }
-// An actuator's control, which its gear turns into a torque: it has Gymnasium's range.
+// Return the channel of an actuator's control, which its gear turns into a torque: it has
+// Gymnasium's range.
 constexpr Channel control(const char* name, float maximum = 1.0f) {
   return {name, "1", -maximum, maximum};
 }
@@ -109,7 +110,7 @@ bool are_within(const double (&values)[Count], double bound, int skipped = 0) {
 struct Task : EnvironmentDefaults {
   static constexpr int kStepWork_us = 30;  // of the lightest, Hopper
 
-  // Called after the last of kFrameSkip steps.
+  // Finish a step; called after the last of kFrameSkip steps.
   static void finish(const mjModel&, mjData&) {}
   // Return the controls' squares that the reward counts: those that were given, even where MuJoCo
   // restarted and cleared them.
@@ -181,7 +182,7 @@ struct FillWithNan {
 
 }  // namespace detail
 
-// The state in which an episode begins with these positions and velocities.
+// Set the state in which an episode begins with these positions and velocities.
 template <class E>
 void begin_episode(const E&, const double* qpos, const double* qvel, typename E::State& state) {
   const Simulator simulator = simulator_of_this_thread<typename E::TaskType>();
@@ -196,8 +197,8 @@ void begin_episode(const E&, const double* qpos, const double* qvel, typename E:
 
 }  // namespace mujoco
 
-// Why this environment cannot be stepped here, in one sentence, or null. Where it is not null,
-// states, rewards and observations are NaN.
+// Return why this environment cannot be stepped here, in one sentence, or null. Where it is not
+// null, states, rewards and observations are NaN.
 template <class E, mujoco::IfTask<E> = 0>
 const char* unavailable(Generic, const E&) {
   return mujoco::model_of<typename E::TaskType>().unavailable();

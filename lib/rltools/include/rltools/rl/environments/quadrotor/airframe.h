@@ -200,7 +200,7 @@ inline constexpr Table<T> kTables[kTableCount] = {
     {"px4-sih", "PX4's simulator in hardware", px4_sih<T>()},
     {"iris", "RotorS, 3DR Iris", iris<T>()}};
 
-// A setting's choice of an airframe: 0 is `custom`, the settings' own values, n is table n.
+// Return a setting's choice of an airframe: 0 is `custom`, the settings' own values, n is table n.
 template <class T>
 inline Airframe<T> chosen_airframe(unsigned choice, const Airframe<T>& custom) {
   return choice == 0 || choice > static_cast<unsigned>(kTableCount)
@@ -223,8 +223,8 @@ inline T torque(const Airframe<T>& a, T speed) {
   return T(1e-3) * math::fma(math::fma(a.torque_2, speed, a.torque_1), speed, a.torque_0);
 }
 
-// The speed in [0, 1] at which a rotor's thrust is `wanted` N: the greater root of the curve. 0
-// where that is no more than a rotor's at rest.
+// Return the speed in [0, 1] at which a rotor's thrust is `wanted` N: the greater root of the
+// curve. 0 where that is no more than a rotor's at rest.
 template <class T>
 [[gnu::always_inline]] inline T speed_of_thrust(T thrust_0, T thrust_1, T thrust_2, T wanted) {
   const T c = wanted - thrust_0;
@@ -244,7 +244,7 @@ inline T speed_of_thrust(const Airframe<T>& a, T wanted) {
   return speed_of_thrust(a.thrust_0, a.thrust_1, a.thrust_2, wanted);
 }
 
-// At which the rotors carry the weight.
+// Return the speed at which the rotors carry the weight.
 template <class T>
 inline T hover_rotor_speed(const Airframe<T>& a) {
   return speed_of_thrust(a, a.mass_kg * static_cast<T>(kGravity_m_s2 / 4.0));

@@ -159,7 +159,8 @@ struct RotorEffect {
   T lift, roll, pitch, yaw;
 };
 
-// `push`: the angular accelerations by the disturbance, and none along z.
+// Return the accelerations by the rotors. `push`: the angular accelerations by the disturbance, and
+// none along z.
 template <class T, class D>
 [[gnu::always_inline]] inline RotorEffect<T> rotor_effect(const D& d, const RotorEffect<T>& push,
                                                           T w0, T w1, T w2, T w3) {
@@ -181,7 +182,7 @@ struct Motion {
   T vx, vy, vz, qw, qx, qy, qz, wx, wy, wz;
 };
 
-// `still`: the acceleration by gravity and by the disturbance.
+// Return the derivative of a motion. `still`: the acceleration by gravity and by the disturbance.
 template <class T, class D>
 [[gnu::always_inline]] inline Motion<T> derivative(const D& d, const RotorEffect<T>& rotors,
                                                    T still_x, T still_y, T still_z,
@@ -213,7 +214,7 @@ template <class T, class D>
   return k;
 }
 
-// m + elapsed k
+// Return m + elapsed k.
 template <class T>
 [[gnu::always_inline]] inline Motion<T> moved(const Motion<T>& m, T elapsed, const Motion<T>& k) {
   const T half = T(0.5) * elapsed;  // of twice the attitude's derivative
@@ -224,7 +225,7 @@ template <class T>
           math::fma(elapsed, k.wy, m.wy), math::fma(elapsed, k.wz, m.wz)};
 }
 
-// `body`, a Body<T> or a struct that has its fields among others, moves on by d.step_s under the
+// Move `body`, a Body<T> or a struct that has its fields among others, on by d.step_s under the
 // commanded rotor speeds `setpoint`, a disturbing force (world, N) and torque (body, N m).
 template <class T, class D, class B>
 [[gnu::always_inline]] inline void rk4_step(const D& d, B& body, const T (&setpoint)[4],
@@ -329,7 +330,7 @@ inline Body<T> level_hover(const Airframe<T>& airframe) {
   return body;
 }
 
-// The setpoint that keeps a rotor at hover's speed while the battery sags.
+// Return the setpoint that keeps a rotor at hover's speed while the battery sags.
 template <class T>
 inline T hover_setpoint(const Airframe<T>& airframe, T charge_min) {
   const T speed = hover_rotor_speed(airframe);

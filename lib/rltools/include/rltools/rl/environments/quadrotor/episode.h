@@ -35,7 +35,8 @@ T spread_out(RandomStream random, std::uint32_t index, T value, T spread) {
   return value * math::fma(spread, unit, T(1));
 }
 
-// One that differs from `a` by up to `spread`: heavier, other inertia, stronger, slower.
+// Return an airframe that differs from `a` by up to `spread`: heavier, other inertia, stronger,
+// slower.
 template <class T>
 Airframe<T> varied(Airframe<T> a, T spread, RandomStream random) {
   a.mass_kg = spread_out(random, 8, a.mass_kg, spread);
@@ -56,7 +57,7 @@ Airframe<T> varied(Airframe<T> a, T spread, RandomStream random) {
   return a;
 }
 
-// Which table an episode has.
+// Return the table that an episode has.
 inline std::uint32_t drawn_table(const Settings& settings, RandomStream random) {
   const auto choice = settings.airframe;
   if (choice == kAnyCrazyflie) return 1 + uniform_index(random, 0, kCrazyflieTables);
@@ -64,8 +65,8 @@ inline std::uint32_t drawn_table(const Settings& settings, RandomStream random) 
   return choice;
 }
 
-// An episode with `airframe`, of steps of `substeps` times `substep_s`; of what is drawn, the
-// rotors' gains and the latency.
+// Draw an episode with `airframe`, of steps of `substeps` times `substep_s`: the rotors' gains and
+// the latency.
 template <class T>
 void draw_episode_of(const Airframe<T>& airframe, std::uint32_t table, const Settings& settings,
                      T substep_s, int substeps, RandomStream random,

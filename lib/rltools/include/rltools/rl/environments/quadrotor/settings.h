@@ -139,7 +139,7 @@ inline Settings probe_settings(int probe) {
   return settings;
 }
 
-// The airframe whose values the settings have.
+// Return the airframe whose values the settings have.
 template <class T>
 Airframe<T> custom_airframe(const Settings& settings) {
   Airframe<T> airframe;

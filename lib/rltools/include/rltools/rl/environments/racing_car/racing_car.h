@@ -97,7 +97,7 @@ struct RacingCar : contracts::RacingCar, EnvironmentDefaults {
 
 namespace racing_car {
 
-// By its series, for the compiler; |x| <= pi.
+// Return the sine by its series, for the compiler; |x| <= pi.
 constexpr double sine(double x) {
   double term = x, sum = x;
   for (int i = 2; i < 40; i += 2) {
@@ -125,15 +125,15 @@ constexpr Rays<T> make_rays() {
 template <class T>
 inline constexpr Rays<T> kRays = make_rays<T>();
 
-// `p` turned to the left by the angle whose cosine and sine these are, and scaled by their length.
-// Each product is added by an explicit fma: GCC 12 makes one of x * c - y * s beside y * c + x * s
-// in vectors, whatever -ffp-contract says, and the bits would depend on that.
+// Return `p` turned to the left by the angle whose cosine and sine these are, and scaled by their
+// length. Each product is added by an explicit fma: GCC 12 makes one of x * c - y * s beside y * c
+// + x * s in vectors, whatever -ffp-contract says, and the bits would depend on that.
 template <class T>
 [[gnu::always_inline]] inline Point<T> rotated(Point<T> p, T cosine, T sine) {
   return {math::fma(p.x, cosine, -(p.y * sine)), math::fma(p.y, cosine, p.x * sine)};
 }
 
-// Speed and steering angle change evenly over the time `h`, the rest by their means.
+// Drive for the time `h`: speed and steering angle change evenly, the rest by their means.
 template <class T, class State, class Parameters>
 [[gnu::always_inline]] inline void drive(const Parameters& p, State& state, T h, T steer_to,
                                          T acceleration) {
@@ -162,7 +162,8 @@ template <class T, class State, class Parameters>
 
 }  // namespace racing_car
 
-// At a gate, each as likely as any other, near the center line and its direction; straight wheels.
+// Begin at a gate, each as likely as any other, near the center line and its direction; straight
+// wheels.
 template <class T>
 void reset(Generic, const RacingCar<T>&, const typename RacingCar<T>::Parameters& parameters,
            typename RacingCar<T>::State& state, RandomStream random) {
@@ -206,7 +207,7 @@ StepResult<T> step(Generic, const RacingCar<T>&,
   return {is_on_track ? driven + lap : T(0), !(position.clearance_m >= p.half_width_m)};
 }
 
-// Large, and called in several places: inlined it takes 6 KB more of a Cortex-M7.
+// Observe. A large function, called several times: inlined it takes 6 KB more of a Cortex-M7.
 template <class T>
 [[gnu::noinline]] void observe(Generic, const RacingCar<T>&,
                                const typename RacingCar<T>::Parameters& parameters,

@@ -53,7 +53,7 @@ struct Track {
   T length_m;
 };
 
-// By Newton's method, for the compiler.
+// Return the square root by Newton's method, for the compiler.
 constexpr double square_root(double x) {
   double root = x > 1 ? x : 1;
   for (int i = 0; i < 60; i++) root = 0.5 * (root + x / root);
@@ -66,7 +66,7 @@ constexpr Point<double> difference(Point<double> a, Point<double> b) {
   return {a.x - b.x, a.y - b.y};
 }
 
-// The line through `at` whose normal has the direction of `normal`.
+// Return the line through `at` whose normal has the direction of `normal`.
 template <class T>
 constexpr Line<T> line_through(Point<double> at, Point<double> normal) {
   const double scale = 1 / length(normal);
@@ -148,8 +148,9 @@ struct Sight {
 // distance_m[i] = from (x, y) along the direction `ray[i]`, of length 1, to the nearest border;
 // max_range_m where that is farther away.
 //
-// A ray crosses the border between two of its points if they lie on different sides of it. The side
-// of a point is the same for the pieces on both of its sides, so that no ray passes between them.
+// Cast the rays. A ray crosses the border between two of its points if they lie on different sides
+// of it. The side of a point is the same for the pieces on both of its sides, so that no ray passes
+// between them.
 template <class T, int Rays>
 void cast_rays(T x, T y, const Point<T> (&ray)[Rays], T max_range_m, T* distance_m) {
   constexpr const Track<T>& track = kTrack<T>;
