@@ -190,12 +190,12 @@ class FileServer : public link::Service {
     return part_of_file(request, request.size);
   }
 
-  // Return an acknowledgement with at most `most` bytes of the open file, from the request's offset
+  // Return an acknowledgement with at most `max_bytes` of the open file, from the request's offset
   // on.
-  FileMessage part_of_file(const FileMessage& request, std::uint32_t most) {
+  FileMessage part_of_file(const FileMessage& request, std::uint32_t max_bytes) {
     const std::uint32_t left = files_.size(session_.file) - request.offset;
     FileMessage answer = acknowledge(request);
-    answer.size = static_cast<std::uint8_t>(left < most ? left : most);
+    answer.size = static_cast<std::uint8_t>(left < max_bytes ? left : max_bytes);
     files_.read(session_.file, request.offset, answer.data, answer.size);
     return answer;
   }

@@ -28,10 +28,10 @@ bool is_fallback(int32_t nav_state) {
 
 // Return whether a parameter is within its bounds, and log one that is not: PX4 stores any value,
 // whatever module.yaml says.
-bool is_within(const char* name, float value, float least, float most) {
-  if (value >= least && value <= most) return true;
+bool is_within(const char* name, float value, float minimum, float maximum) {
+  if (value >= minimum && value <= maximum) return true;
   PX4_ERR("%s is %g, not %g to %g: set it, then start again", name, static_cast<double>(value),
-          static_cast<double>(least), static_cast<double>(most));
+          static_cast<double>(minimum), static_cast<double>(maximum));
   return false;
 }
 

@@ -89,12 +89,12 @@ int packed_offset(int argc, char* argv[], const EntryEnvelope& envelope) {
 // Print the states in which the policy may be handed the vehicle, and whether its image states
 // them.
 void print_envelope(Mode& mode) {
-  const EntryEnvelope& most = mode.envelope();
+  const EntryEnvelope& envelope = mode.envelope();
   const auto* policy = mode.deployment().acting();
   PX4_INFO("entry %.2f m/s %.2f m %.0f deg %.2f rad/s, from %.2f m up: %s",
-           static_cast<double>(most.speed_m_s), static_cast<double>(most.offset_m),
-           static_cast<double>(most.tilt_rad / vehicles::kRadians),
-           static_cast<double>(most.rate_rad_s), static_cast<double>(most.height_m),
+           static_cast<double>(envelope.speed_m_s), static_cast<double>(envelope.offset_m),
+           static_cast<double>(envelope.tilt_rad / vehicles::kRadians),
+           static_cast<double>(envelope.rate_rad_s), static_cast<double>(envelope.height_m),
            policy != nullptr && policy->view()->states_entry ? "stated by the policy"
                                                              : "assumed, the policy states none");
 }

@@ -70,11 +70,11 @@ Generic add_noise(Generic device, T std, const T* noise, T* action) {
   return device;
 }
 
-// action = clip(action + clip(std noise, -most, most))
+// action = clip(action + clip(std noise, -bound, bound))
 template <int Count, class T>
-Generic add_bounded_noise(Generic device, T std, T most, const T* noise, T* action) {
+Generic add_bounded_noise(Generic device, T std, T bound, const T* noise, T* action) {
   for (int i = 0; i < Count; i++) {
-    const T added = math::clamp(std * noise[i], -most, most);
+    const T added = math::clamp(std * noise[i], -bound, bound);
     action[i] = math::clamp(action[i] + added, T(-1), T(1));
   }
   return device;

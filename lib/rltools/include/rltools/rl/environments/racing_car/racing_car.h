@@ -137,8 +137,8 @@ template <class T>
 template <class T, class State, class Parameters>
 [[gnu::always_inline]] inline void drive(const Parameters& p, State& state, T h, T steer_to,
                                          T acceleration) {
-  const T most = p.steering_rate_rad_s * h;
-  const T steered = math::clamp(steer_to - state.steering_rad, -most, most);
+  const T max_change = p.steering_rate_rad_s * h;
+  const T steered = math::clamp(steer_to - state.steering_rad, -max_change, max_change);
   const T speed = math::clamp(math::fma(acceleration, h, state.speed_m_s), T(0), p.max_speed_m_s);
   const T v = T(0.5) * (state.speed_m_s + speed);
   const auto delta = math::sincos(math::fma(T(0.5), steered, state.steering_rad));
