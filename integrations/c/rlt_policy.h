@@ -580,7 +580,8 @@ static inline uint32_t rlt_layer_state(const uint32_t* layer) {
 static inline bool rlt_is_layer(const uint32_t* layer, const rlt_policy_t* policy) {
   const uint32_t kind = rlt_layer_kind(layer), activation = layer[1] & 0xffu;
   if (rlt_layer_outputs(layer) == 0 || layer[1] >> 16 != 0) return false;
-  if (kind == RLT_DENSE) return activation < 28u && (policy->with & RLT_WITH_ALL & 1u << activation) != 0;
+  if (kind == RLT_DENSE)
+    return activation < 28u && (policy->with & RLT_WITH_ALL & 1u << activation) != 0;
   if (kind != RLT_GRU && kind != RLT_LSTM) return false;
   return policy->trained_interval_us != 0 && activation == 0 &&
          (policy->with & (kind == RLT_GRU ? RLT_WITH_GRU : RLT_WITH_LSTM)) != 0;
