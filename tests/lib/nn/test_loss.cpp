@@ -1,4 +1,3 @@
-// Test: address
 // Losses: values and gradients against PyTorch, tiles against the whole, and numbers far out.
 #include <doctest/doctest.h>
 

@@ -184,17 +184,16 @@ TEST_CASE("a cell is PyTorch's, with inputs of any size") {
   compare(0.0f, 1e-6);
 }
 
-TEST_CASE_TEMPLATE("sequences and their gradients are PyTorch's", T, double, float) {
+TEST_CASE("sequences and their gradients are PyTorch's") {
   const golden::File file("recurrent.bin");
-  compare_with_pytorch<Small<T>>(file, "gru");
-  compare_with_pytorch<Between<T>>(file, "between");
-  compare_with_pytorch<Two<T>>(file, "two");
+  compare_with_pytorch<Small<double>>(file, "gru");
+  compare_with_pytorch<Between<double>>(file, "between");
+  compare_with_pytorch<Two<double>>(file, "two");
+  compare_with_pytorch<Between<float>>(file, "between");
 }
 
 TEST_CASE("a window has the bits of its steps") {
-  check_steps<Generic, Between<float>, 3, 9>(Generic{});
-  check_steps<Generic, Large<float>, 5, 16>(Generic{});
-  check_steps<Host, Two<float>, 1, 6>(Host{});
+  check_steps<Generic, Between<float>, 3, 7>(Generic{});
   check_steps<Host, Large<float>, 32, 4>(Host{});
 }
 
@@ -203,7 +202,6 @@ TEST_CASE("the number of windows in a tile changes no bit of a gradient") {
   problem->draw(1);
   const auto whole = tiled_gradient<12>(*problem);
   CHECK(same_bits(whole, tiled_gradient<4>(*problem)));
-  CHECK(same_bits(whole, tiled_gradient<1>(*problem)));
 }
 
 TEST_CASE("an episode that begins in a window knows nothing of the one before") {
@@ -324,21 +322,4 @@ TEST_CASE("a recurrent layer's passes stay within their arrays") {  // the addre
       Generic{}, hidden.data(), begins.data(), static_cast<const float*>(output.data()), kept,
       {gradient.data(), step.data(), direct.data(), through.data()});
   CHECK(direct == zeros(kSequences * kHidden));
-}
-
-TEST_CASE("for_each_tensor visits every array in the order of the parameters") {
-  Between<float> network;
-  std::string text;
-  const float* next = network.values;
-  for_each_tensor("actor", network, [&](const TensorInfo& info, void* data) {
-    write_full_name(info, [&](char c) { text += c; });
-    text += " " + std::to_string(info.rows) + " " + std::to_string(info.columns) + "\n";
-    CHECK(data == next);
-    next += info.rows * info.columns;
-  });
-  CHECK(next == network.values + Between<float>::kParameterCount);
-  CHECK(text ==
-        "actor/0/weights 3 6\nactor/0/bias 1 6\nactor/1/weights 6 15\nactor/1/bias 1 15\n"
-        "actor/1/hidden_weights 5 15\nactor/1/hidden_bias 1 15\nactor/2/weights 5 2\n"
-        "actor/2/bias 1 2\n");
 }

@@ -1,4 +1,3 @@
-// Test: address
 // Generalized advantages by hand: what follows a step, a terminal state, and an episode that was
 // cut off; their moments, and the variance that the values explain.
 #include <doctest/doctest.h>

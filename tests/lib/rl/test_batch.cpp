@@ -1,4 +1,3 @@
-// Test: address
 // The batch that an update learns from: its rows are transitions of the replay buffer, in every
 // dimension, and the buffer has room for as many as were asked for.
 #include <doctest/doctest.h>
@@ -23,72 +22,7 @@ float action_of(int n, int i) { return static_cast<float>(-4 * n - i) / 1024; }
 float reward_of(int n) { return static_cast<float>(n) + 0.5f; }
 bool is_terminated(int n) { return n % 3 == 0; }
 
-// A device that has some operations of its own.
-struct Own : Generic {};
-int own_calls = 0;
-
-template <class Buffer, class Batch>
-Own gather_transitions(Own device, const Buffer& replay, const std::uint32_t* number,
-                       Batch& batch) {
-  own_calls++;
-  rlt::gather_transitions(Generic{}, replay, number, batch);
-  return device;
-}
-template <int Count, class T>
-Own add_bounded_noise(Own device, T std, T most, const T* noise, T* action) {
-  own_calls += 100;
-  rlt::add_bounded_noise<Count>(Generic{}, std, most, noise, action);
-  return device;
-}
-template <int Count, class T>
-Own minimum_backward(Own device, const T* a, const T* b, T gradient, T* to_a, T* to_b) {
-  own_calls += 10000;
-  rlt::minimum_backward<Count>(Generic{}, a, b, gradient, to_a, to_b);
-  return device;
-}
-template <int Count, class T>
-Own fill(Own device, T value, T* result) {
-  own_calls += 100000000;
-  rlt::fill<Count>(Generic{}, value, result);
-  return device;
-}
-template <int Count, class T>
-Own scale(Own device, T factor, T* value) {
-  own_calls += 10000;
-  rlt::scale<Count>(Generic{}, factor, value);
-  return device;
-}
-template <int Rows, class T, int D>
-Own normalize_rows(Own device, const Normalizer<T, D>& normalizer, const T* observations,
-                   const std::uint32_t* number, T* result) {
-  own_calls += 1000000;
-  rlt::normalize_rows<Rows>(Generic{}, normalizer, observations, number, result);
-  return device;
-}
-
-template <class E>
-int calls_of_own_operations(std::uint32_t steps) {
-  Run<E> reference(3), own(3);
-  own_calls = 0;
-  initialize(Generic{}, reference.training);
-  initialize(Own{}, own.training);
-  reference.train(Generic{}, steps);
-  own.train(Own{}, steps);
-  CHECK(own.state() == reference.state());
-  return own_calls;
-}
-
 }  // namespace
-
-TEST_CASE("a device's own operations on rows are the ones that algorithms call") {
-  const auto updates = static_cast<std::uint32_t>(Td3Hyperparameters{}.learning_starts);
-  // Two tiles a batch; the actor learns in one of three updates.
-  CHECK(calls_of_own_operations<LineTd3>(updates + 3) == 3 + 3 * 2 * 100 + 2 * 100000000);
-  CHECK(calls_of_own_operations<LineSac>(updates + 3) == 3 + 3 * 2 * 10000);
-  constexpr int kTiles = PointPpo::kBatchSize / PointPpo::kTileRows;
-  CHECK(calls_of_own_operations<PointPpo>(PointPpo::kRolloutSteps + 2) ==
-        2 * kTiles * (1000000 + 10000));
-}
 
 TEST_CASE("a batch's rows are transitions of the buffer, in every dimension") {
   Run<LineSac> run;

@@ -47,15 +47,6 @@ struct TaskPpo : TwoPpo {
   using Hyperparameters = TaskHyperparametersOf<Ppo, Scripted>;
 };
 
-struct FourActions : Scripted {
-  static constexpr int kActionDim = 4;
-  static constexpr Channel kActions[] = {
-      {"a", "1", -1, 1}, {"b", "1", -1, 1}, {"c", "1", -1, 1}, {"d", "1", -1, 1}};
-};
-struct Choice : Scripted {
-  static constexpr Channel kActions[] = {{"way", "left|right", 0, 1}};
-};
-
 // A run whose steps end as this says.
 template <class E>
 struct ScriptedRun : Run<E> {
@@ -76,25 +67,6 @@ Observation seen(const Buffer& buffer, std::uint32_t slot) {
 }
 
 }  // namespace
-
-TEST_CASE("a task learns with the networks and defaults of its algorithm") {
-  using Narrow = Mlp<float, Dimensions<2, 5, 4, 1>, Activation::relu, Activation::identity>;
-  static_assert(std::is_same_v<Ppo::TaskCritic<Scripted, 5, 4>, Narrow>);
-  static_assert(std::is_same_v<OneTd3::Actor::Shape, Dimensions<2, 4, 1>>);
-  static_assert(std::is_same_v<OneSac::Critic::Shape, Dimensions<3, 4, 1>>);
-  CHECK(Td3::TaskHyperparameters{}.steps == 100'000);
-  CHECK(Sac::TaskHyperparameters{}.learning_starts == 1000);
-  CHECK(Ppo::TaskHyperparameters{}.eval_freq == 100'000);
-  CHECK(Ppo::TaskHyperparameters{}.log_std_init == -0.7f);
-  CHECK(Ppo::OrthogonalHyperparameters{}.log_std_init == 0);
-  CHECK(Ppo::OrthogonalHyperparameters{}.n_epochs == Ppo::TaskHyperparameters{}.n_epochs);
-  using Few = Ppo::OrthogonalHyperparameters;
-  using Usual = Ppo::TaskHyperparameters;
-  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Scripted>, Few>);
-  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, FourActions>, Usual>);
-  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Choice>, Usual>);
-  static_assert(std::is_same_v<TaskHyperparametersOf<Sac, Scripted>, Sac::TaskHyperparameters>);
-}
 
 TEST_CASE("a task of few actions begins with orthogonal weights, an experiment does not") {
   ScriptedRun<TaskPpo> task({});
@@ -155,14 +127,6 @@ TEST_CASE("a transition that an environment truncates is not stored as terminate
   }
   CHECK(bootstrapped > 0);
   CHECK(state_is_consistent(run.training));
-}
-
-TEST_CASE("an episode is also truncated after the steps that it may have") {
-  ScriptedRun<OneTd3> run({});
-  run.train(Generic{}, 5);
-  CHECK(run.learner->environments.episodes[0] == 1);
-  CHECK(run.replay->flags[4] == 1);
-  CHECK(run.replay->flags[5] == 0);
 }
 
 TEST_CASE("only an environment that says so truncates") {
@@ -333,14 +297,6 @@ TEST_CASE("an episode that has had all of its steps is not one under way") {
   CHECK(state_is_consistent(run.training));
   step++;
   CHECK_FALSE(state_is_consistent(run.training));
-}
-
-TEST_CASE("after a checkpoint before the first row there is nothing to truncate") {
-  ScriptedRun<TwoPpo> run({});
-  restart_lost_episodes(Generic{}, run.training);
-  for (const std::uint8_t done : run.replay->done) CHECK(done == run.replay->kRunning);
-  CHECK(run.replay->current_observation[0] == 1);
-  CHECK(state_is_consistent(run.training));
 }
 
 TEST_CASE("where the core plays the episodes a checkpoint has all of them") {

@@ -280,36 +280,3 @@ TEST_CASE("experiment, algorithm, sizes and networks change the fingerprint") {
   CHECK(differences<PendulumSac>().count("algorithm") == 1);
   CHECK(differences<InDouble>().count("state_layout") == 1);  // its tensors' types
 }
-
-TEST_CASE("every constant and every hyperparameter is an item") {
-  const auto items = items_of<PendulumTd3>();
-  CHECK(items.at("environment.gravity_m_s2") == "10");
-  CHECK(items.at("critic.activations[2]") == "identity");
-  CHECK(items.at("critic.widths[3]") == "1");
-  int constants = 0;
-  const Pendulum<float>::Parameters parameters;
-  parameters.for_each_field([&](const char* name, const float&) {
-    CHECK(items.count(std::string("environment.") + name) == 1);
-    constants++;
-  });
-  CHECK(constants == 9);
-  for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
-    const std::string item = "hyperparameters[" + std::to_string(i) + "]";
-    CHECK(items.at(item + ".name") == Td3Hyperparameters::info(i).name);
-    CHECK(items.count(item + ".type") == 1);
-  }
-}
-
-TEST_CASE("names of items have their index and element in brackets") {
-  CHECK(name_of({"a"}) == "a");
-  CHECK(name_of({"a", 0}) == "a[0]");
-  CHECK(name_of({"a", 10, "b"}) == "a[10].b");
-  CHECK(name_of({"a", -1, "b", 203}) == "a.b[203]");
-}
-
-TEST_CASE("a constant that is an array is an item for each element") {
-  std::vector<std::string> names;
-  detail::visit_constants<ArrayConstants>(
-      "environment", [&](const ItemName& item, double) { names.push_back(name_of(item)); });
-  CHECK(names == std::vector<std::string>{"environment.arm_m[0]", "environment.arm_m[1]"});
-}

@@ -1,4 +1,3 @@
-// Test: address
 // The running normalizer against statistics in two passes over all observations, in long double.
 #include <doctest/doctest.h>
 

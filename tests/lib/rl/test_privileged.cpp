@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "pendulum_sac.h"
 #include "point_experiments.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/runtime.h"
@@ -33,15 +32,6 @@ inline void observe(Generic device, const ZeroPoint&, const RandomPoint::Paramet
 }  // namespace rlt
 
 namespace {
-
-template <class Place>
-struct PointSac : PendulumSac {
-  using Environment = Place;
-  using Actor = Mlp<float, Dimensions<3, 16, 4>, Activation::relu, Activation::identity>;
-  using Critic = typename PointTd3<Place>::Critic;
-  static constexpr int kEnvironments = 3, kEpisodeSteps = 7;
-  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 600;
-};
 
 template <class Place>
 struct PlacePpo : PointPpo {
@@ -81,7 +71,6 @@ void widen_critics(OnPolicy, const Narrow& narrow, Wide& wide) {
 }
 
 void shorten(Td3Hyperparameters& hyper) { hyper.learning_starts = 60; }
-void shorten(SacHyperparameters& hyper) { hyper.learning_starts = 60; }
 void shorten(PpoHyperparameters& hyper) {
   hyper.n_epochs = 2;
   hyper.max_grad_norm = 0;  // the norm is a sum over all parameters, in their order
@@ -117,7 +106,6 @@ void check_zeros_change_nothing() {
 
 TEST_CASE("zeros behind the observation change no bit of what is learnt") {
   check_zeros_change_nothing<PointTd3<RandomPoint>, PointTd3<ZeroPoint>>();
-  check_zeros_change_nothing<PointSac<RandomPoint>, PointSac<ZeroPoint>>();
   check_zeros_change_nothing<PlacePpo<RandomPoint>, PlacePpo<ZeroPoint>>();
 }
 

@@ -121,17 +121,6 @@ TEST_CASE("a probe's settings are such as a run may have") {
   }
 }
 
-TEST_CASE("the constants are those of a table, with wind and a delay") {
-  std::map<std::string, double> constants;
-  detail::visit_constants<Flown>("environment", [&](const ItemName& item, auto value) {
-    if (item.element < 0) constants[item.field] = static_cast<double>(value);
-  });
-  CHECK(constants.at("mass_kg") == doctest::Approx(0.027));
-  CHECK(constants.at("table") == 1);
-  CHECK(constants.at("latency") > 0);
-  CHECK(constants.at("gust_changes") > 0);
-}
-
 TEST_CASE("the fingerprint reaches what every setting of the quadrotor's switches on") {
   int numbers = 0;
   for (int i = 0; i < Settings::kCount; i++) {

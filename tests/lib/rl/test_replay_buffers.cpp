@@ -1,4 +1,3 @@
-// Test: address
 // The replay buffers of many environments: each is filled by its own, and all are sampled as one.
 #include <doctest/doctest.h>
 

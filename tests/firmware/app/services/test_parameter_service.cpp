@@ -84,23 +84,3 @@ TEST_CASE("hyperparameters: what is not allowed is refused with the old value an
   board.set_bits("steps", 1000, MAV_PARAM_TYPE_UINT32);
   CHECK(board.texts().empty());
 }
-
-TEST_CASE("hyperparameters: an unknown name is answered with a text") {
-  Board board;
-  mavlink_param_set_t content{};
-  std::memcpy(content.param_id, "step", 4);
-  content.target_system = kSelf.system;
-  content.param_type = MAV_PARAM_TYPE_UINT32;
-  board.exchange(mavlink_msg_param_set_encode, content);
-  CHECK(board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode).empty());
-  CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
-}
-
-TEST_CASE("hyperparameters: an id has the first 16 characters of a name") {
-  CHECK(share_an_id("abcdefghijklmnop", "abcdefghijklmnopq"));
-  CHECK(share_an_id("abc", "abc\0defghijklmnop"));
-  CHECK_FALSE(share_an_id("abcdefghijklmno", "abcdefghijklmnop"));
-  CHECK_FALSE(share_an_id("abcdefghijklmnop", "abcdefghijklmno\0"));
-  CHECK(share_an_id("abcdefghijklmnopq", "abcdefghijklmnop"));
-  CHECK_FALSE(share_an_id("abcdefghijklmnopq", "abcdefghijklmnox"));
-}

@@ -45,18 +45,6 @@ TEST_CASE("a board says who it is, and that it lives") {
   CHECK(identity.unique_id[15] == 15);
 }
 
-TEST_CASE("the stack's use comes on request") {
-  Board board;
-  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_NAMED_VALUE_INT) ==
-        MAV_RESULT_ACCEPTED);
-  const auto values = board.all(MAVLINK_MSG_ID_NAMED_VALUE_INT, mavlink_msg_named_value_int_decode);
-  REQUIRE(values.size() == 2);
-  CHECK(std::string(values[0].name) == "stack");
-  CHECK(values[0].value == 4096);
-  CHECK(std::string(values[1].name, 10) == "stack_peak");
-  CHECK(values[1].value == 1234);
-}
-
 TEST_CASE("ground control programs are told of files and bytewise parameters") {
   Board board;
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_AUTOPILOT_VERSION) ==
@@ -320,36 +308,6 @@ TEST_CASE("reported losses are means since the last report") {
     CHECK(progress[report].metrics[kCritic2] == doctest::Approx(critic_2 / updates).epsilon(1e-5));
     CHECK(progress[report].metrics[kActor] == doctest::Approx(actor / actor_updates).epsilon(1e-5));
   }
-}
-
-TEST_CASE_FIXTURE(ShortRun, "a new run reports no losses of the run before") {
-  board.start_and_train(15);
-  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
-  board.received.clear();
-  board.train_until(10);
-  const auto progress = progress_in(board);
-  REQUIRE(progress.size() == 1);
-  CHECK(progress[0].updates == 0);
-  CHECK(std::isnan(progress[0].metrics[kCritic1]));
-  CHECK(std::isnan(progress[0].metrics[kActor]));
-}
-
-TEST_CASE("what evaluations took is counted apart, from the start of the run") {
-  Board board;
-  board.set_short_run();
-  board.run.training.hyperparameters.eval_freq = 1000000;
-  const auto after = [&](std::uint32_t n_eval_episodes) {
-    board.run.training.hyperparameters.n_eval_episodes = n_eval_episodes;
-    board.command(MAV_CMD_RLT_START);
-    board.train_to_rest();
-    return result_in(board);
-  };
-  const auto few = after(1), many = after(40);  // the one evaluation at the end
-  CHECK(few.evaluation_counter > 0);
-  CHECK(many.evaluation_counter > 5 * few.evaluation_counter);
-  CHECK(many.evaluation_counter < many.counter);
-  CHECK(after(1).evaluation_counter == few.evaluation_counter);
 }
 
 TEST_CASE_FIXTURE(ShortRun, "the counter counts training only, from the start of the run") {

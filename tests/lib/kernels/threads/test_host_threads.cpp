@@ -1,4 +1,4 @@
-// Test: -Og threads more
+// Test: -Og threads
 // The device with several threads: networks and whole training runs end in the bits of one thread.
 // The pool of threads itself: test_pool.cpp.
 #include <dirent.h>
@@ -57,6 +57,8 @@ std::string hash_on_threads(int threads, std::uint32_t steps) {
 
 template <class E>
 using WholeBatch = WithTileRows<E, E::kBatchSize>;
+template <class E>
+using Shared = WithSecondCriticScratch<WholeBatch<E>>;
 
 struct ThreePendulums : PendulumTd3 {
   static constexpr int kEnvironments = 3, kEpisodeSteps = 30;
@@ -132,83 +134,29 @@ void require_same_passes(int threads) {
 
 }  // namespace
 
-TEST_CASE("networks of every activation, depth and width give the bits of one thread") {
+TEST_CASE("a network gives the bits of one thread") {
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
-#if defined(RLT_TEST_ALL)
-    require_same_passes<Mlp<float, Dimensions<4, 64, 64, 1>, Activation::relu, Activation::tanh>>(
-        threads);
-#endif
+    // The second layer is divided into more parts than there are threads.
     require_same_passes<
-        Mlp<float, Dimensions<33, 65, 47, 3>, Activation::gelu, Activation::identity>>(threads);
-#if defined(RLT_TEST_ALL)
-    require_same_passes<Mlp<float, Dimensions<300, 20>, Activation::relu, Activation::tanh>>(
-        threads);
-#endif
-    // Divided into more parts than there are threads.
-    require_same_passes<Mlp<float, Dimensions<150, 130>, Activation::relu, Activation::tanh>>(
-        threads);
+        Mlp<float, Dimensions<33, 150, 131, 3>, Activation::gelu, Activation::identity>>(threads);
   }
 }
 
-TEST_CASE("TD3 ends with the same bits on one thread, on two and on three") {
-  const std::string expected = hash_after<PendulumTd3>(Generic{}, 250);
-#if defined(RLT_TEST_ALL)
-  CHECK(hash_after<WholeBatch<PendulumTd3>>(HostSimd{}, 250) == expected);
-  CHECK(hash_after<WithSecondCriticScratch<PendulumTd3>>(HostSimd{}, 250) == expected);
-#endif
+TEST_CASE_TEMPLATE("TD3 and SAC end with the same bits on one thread, on two and on three", E,
+                   Normalized<ThreePendulums>, Normalized<PendulumSac>) {
+  constexpr std::uint32_t kSteps = 130;
+  const std::string expected = hash_after<E>(Generic{}, kSteps);
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
-#if defined(RLT_TEST_ALL)
-    CHECK(hash_on_threads<WholeBatch<PendulumTd3>>(threads, 250) == expected);
-    CHECK(hash_on_threads<WithSecondCriticScratch<PendulumTd3>>(threads, 250) == expected);
-#endif
-    CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumTd3>>>(threads, 250) ==
-          expected);
+    CHECK(hash_on_threads<Shared<E>>(threads, kSteps) == expected);
   }
-}
-
-#if defined(RLT_TEST_ALL)
-TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
-  const std::string expected = hash_after<PendulumSac>(Generic{}, 200);
-  CHECK(hash_after<WithSecondCriticScratch<PendulumSac>>(HostSimd{}, 200) == expected);
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-    CHECK(hash_on_threads<WholeBatch<PendulumSac>>(threads, 200) == expected);
-    CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumSac>>>(threads, 200) ==
-          expected);
-  }
-}
-
-#endif
-
-TEST_CASE("with a normalizer of observations and an average of the actor they end so too") {
-  const std::string expected = hash_after<Normalized<PendulumSac>>(Generic{}, 150);
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-    using Shared = WithSecondCriticScratch<WholeBatch<Normalized<PendulumSac>>>;
-    CHECK(hash_on_threads<Shared>(threads, 150) == expected);
-  }
-  CHECK(hash_after<Normalized<ThreePendulums>>(HostThreads{}, 120) ==
-        hash_after<Normalized<ThreePendulums>>(Generic{}, 120));
 }
 
 TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {
   const std::string expected = hash_after<PendulumPpo>(Generic{}, 270);
   CHECK(hash_on_threads<WholeBatch<PendulumPpo>>(2, 270) == expected);
-#if defined(RLT_TEST_ALL)
-  CHECK(hash_on_threads<PendulumPpo>(2, 270) == expected);
-  CHECK(hash_after<RandomPointPpo>(HostThreads{}, 90) == hash_after<RandomPointPpo>(Generic{}, 90));
-#endif
 }
-
-#if defined(RLT_TEST_ALL)
-TEST_CASE("three environments that two threads share end with the same bits") {
-  const std::string expected = hash_after<ThreePendulums>(Generic{}, 120);
-  CHECK(hash_after<ThreePendulums>(HostSimd{}, 120) == expected);
-  CHECK(hash_after<ThreePendulums>(HostThreads{}, 120) == expected);
-}
-#endif
 
 TEST_CASE("a board's scratch memory has room for one critic's work only") {
   CHECK(Scratch<PendulumTd3>::kGradients == 1);
@@ -239,9 +187,9 @@ TEST_CASE("a process that is left with one processor goes on with the same bits"
   }
   REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
   CHECK(threads::available_processors() == 1);
-  using Experiment = WithSecondCriticScratch<WholeBatch<PendulumTd3>>;
-  const std::string hash = hash_after<Experiment>(HostThreads{}, 250);
+  using Experiment = Normalized<ThreePendulums>;
+  const std::string hash = hash_after<Shared<Experiment>>(HostThreads{}, 120);
   REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
-  CHECK(hash == hash_after<PendulumTd3>(Generic{}, 250));
+  CHECK(hash == hash_after<Experiment>(Generic{}, 120));
 }
 #endif

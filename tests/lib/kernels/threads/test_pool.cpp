@@ -1,4 +1,4 @@
-// Test: -O1 threads
+// Test: threads
 // The pool of threads: each task is done once, by as many threads as there are to be; they sleep,
 // wake up, end, and do without a processor or a thread that is not to be had; a process that forks
 // goes on, and its child too.

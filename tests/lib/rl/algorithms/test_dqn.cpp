@@ -1,4 +1,3 @@
-// Test: address
 // DQN by its definition: what it chooses while it explores, and when it learns and its target
 // network follows. An update: test_pytorch_choices.cpp.
 #include <doctest/doctest.h>
