@@ -76,13 +76,6 @@ bool wakes_workers(Handover& handover) {
   return are_served;
 }
 
-// How many calls in a row are to work alone.
-int calls_alone(Punctuality& punctuality) {
-  int calls = 0;
-  while (calls < 100000 && punctuality.works_alone()) calls++;
-  return calls;
-}
-
 }  // namespace
 
 TEST_CASE("the caller claims tasks from the first on, each once") {
