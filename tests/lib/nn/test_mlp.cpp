@@ -173,21 +173,6 @@ TEST_CASE_TEMPLATE("an output is never minus zero", T, double, float) {
   CHECK_FALSE(std::signbit(output[0]));
 }
 
-TEST_CASE("backward adds to the gradient that is there") {
-  using Network = Mlp<double, Dimensions<3, 5, 2>, Activation::tanh, Activation::identity>;
-  Problem<Network, 4> problem;
-  problem.draw(2);
-  problem.differentiate();
-  const Network once = problem.gradient;
-  problem.loss();
-  backward(Generic{}, problem.network, problem.input, problem.output, problem.buffer,
-           problem.output_gradient.data(), problem.gradient, problem.input_gradient.data(),
-           problem.scratch);
-  for (int i = 0; i < Network::kParameterCount; i++) {
-    CHECK(problem.gradient.values[i] == doctest::Approx(2 * once.values[i]).epsilon(1e-14));
-  }
-}
-
 TEST_CASE("initial parameters are uniform within the inverse square root of the layer's inputs") {
   using Network = Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::tanh>;
   Network network, again, other_seed, other_network;

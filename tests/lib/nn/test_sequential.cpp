@@ -224,21 +224,6 @@ TEST_CASE("an episode that begins in a window knows nothing of the one before") 
   CHECK(problem->input_gradient(7 + 3, 0) != 0);
 }
 
-TEST_CASE("backward adds to the gradient that is there") {
-  Problem<Between<double>, 3, 7> problem;
-  problem.draw(2);
-  problem.differentiate(Generic{});
-  const auto once = problem.gradient;
-  problem.run(Generic{});
-  auto output_gradient = problem.weight;
-  backward_windows(Generic{}, problem.network, problem.input, problem.begins, problem.output,
-                   problem.buffer, output_gradient.data(), problem.gradient, nullptr, nullptr,
-                   problem.scratch);
-  for (std::size_t i = 0; i < std::size(once.values); i++) {
-    CHECK(problem.gradient.values[i] == doctest::Approx(2 * once.values[i]).epsilon(1e-13));
-  }
-}
-
 TEST_CASE("the gradient of a window that grows from step to step is bounded") {
   // States stay at zero and are not kept: each step back multiplies their gradients by 3.
   using Network = Sequential<float, 1, Gru<2>>;

@@ -75,28 +75,6 @@ TEST_CASE_TEMPLATE("while warming up actions are uniform, then every step update
   }
 }
 
-TEST_CASE("TD3: actor and targets are updated with every policy_delay-th update only") {
-  Run<PendulumTd3> run(2);
-  run.training.hyperparameters.learning_starts = 30;
-  run.training.hyperparameters.policy_delay = 3;
-  initialize(Host{}, run.training);
-  run.train(Host{}, 30);
-  for (int update = 1; update <= 9; update++) {
-    CAPTURE(update);
-    const Learner<PendulumTd3> before = *run.learner;
-    const auto report = run.step(Host{});
-    const auto& after = *run.learner;
-    const bool is_delayed = update % 3 != 0;
-    CHECK(is_known(report.metrics.actor_loss) == !is_delayed);
-    CHECK_FALSE(same(before.critic_1, after.critic_1));
-    CHECK_FALSE(same(before.critic_2, after.critic_2));
-    CHECK(same(before.actor, after.actor) == is_delayed);
-    CHECK(same(before.actor_target, after.actor_target) == is_delayed);
-    CHECK(same(before.critic_1_target, after.critic_1_target) == is_delayed);
-    CHECK(same(before.critic_2_target, after.critic_2_target) == is_delayed);
-  }
-}
-
 TEST_CASE(
     "TD3: exploration adds normal noise of the standard deviation asked for, within the range") {
   Run<PendulumTd3> run(3);
@@ -129,22 +107,6 @@ TEST_CASE(
     }
     // |noise| > 1 for three standard deviations with probability 0.74
     if (std == 3.0f) CHECK((at_bound > 110 && at_bound < 165));
-  }
-}
-
-TEST_CASE("TD3: each dimension of the action explores with noise of its own") {
-  Run<LineTd3> run(8);
-  auto& h = run.training.hyperparameters;
-  h.learning_starts = 1;
-  h.learning_rate = 0;
-  initialize(Host{}, run.training);
-  std::uint32_t slot = 0;
-  for (int step = 0; step < 20; step++) {
-    const auto report = run.step(Host{});
-    const auto action = output_at(run, slot);
-    const float* taken = run.replay->action + slot * 2;
-    CHECK(std::abs((taken[0] - action(0, 0)) - (taken[1] - action(0, 1))) > 1e-5f);
-    slot += (report.episodes_ended == 1) ? 2 : 1;
   }
 }
 

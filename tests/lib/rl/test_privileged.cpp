@@ -8,7 +8,6 @@
 #include "point_experiments.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/runtime.h"
-#include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/fingerprint.h"
 #include "rltools/rl/policy_of_training.h"
@@ -151,20 +150,4 @@ TEST_CASE("a rollout keeps what critics see, and the policy image has the policy
   act(Generic{}, run.training, MatrixView<const float, 1, 3>{observation}, action);
   CHECK(output[0] == action(0, 0));
   CHECK(output[1] == action(0, 1));
-}
-
-TEST_CASE("a history of actions is the policy's, and comes before what it does not see") {
-  using E = WithActionHistory<SecretPoint, 2>;
-  static_assert(E::kObservationDim == 7 && kCriticObservationDim<E> == 8);
-  E::State state;
-  E::Parameters parameters;
-  parameters.strength = 0.75f;
-  reset(Generic{}, E{}, parameters, state, {5, Purpose::environment_reset, 0});
-  const float action[] = {0.5f, -0.5f};
-  step(Generic{}, E{}, parameters, state, action, {5, Purpose::environment_step, 0});
-  float observation[8], within[4];
-  observe(Generic{}, E{}, parameters, state, observation, {5, Purpose::observation, 0});
-  observe(Generic{}, SecretPoint{}, parameters, state, within, {5, Purpose::observation, 0});
-  CHECK(std::vector<float>(observation, observation + 8) ==
-        std::vector<float>{within[0], within[1], within[2], 0.5f, -0.5f, 0.0f, 0.0f, 0.75f});
 }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "crazyflie_ppo.h"
-#include "point_experiments.h"
 #include "quadrotor_sac.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/fingerprint.h"
@@ -16,27 +15,7 @@
 using namespace rlt;
 using training_run::Run;
 
-namespace rlt {
-
-// Between left and right: its push to the right is its own opposite.
-struct MirrorPoint : Point<float> {
-  static constexpr int kMirrors = 1;
-  static constexpr Mirrored mirrored_observation(int, int element) {
-    return {element, element == 1 ? 1 : -1};
-  }
-  static constexpr Mirrored mirrored_action(int, int element) {
-    return {element, element == 0 ? -1 : 1};
-  }
-};
-
-}  // namespace rlt
-
 namespace {
-
-struct MirrorPointPpo : PointPpo {
-  using Environment = MirrorPoint;
-  static constexpr bool kMirrored = true;
-};
 
 // The Crazyflie's, of a size for tests.
 struct Plain : CrazyfliePpo {
@@ -149,29 +128,6 @@ TEST_CASE("symmetric networks: parameters and their images have the same bits, h
   CHECK(parameters_that_differ<ActorImages<Plain>>(plain.training.learner.actor, 2) > 100);
 }
 
-TEST_CASE("symmetric networks: mirrored actions and the same values for mirrored observations") {
-  Run<Symmetric> run(4);
-  initialize(Generic{}, run.training);
-  train_iterations(run, 10);
-  const auto& learner = run.training.learner;
-  using Environment = Symmetric::Environment;
-  for (std::uint32_t number = 0; number < 20; number++) {
-    const auto row = random_row(kCriticObservationDim<Environment>, number);
-    const auto action = output_of(learner.actor, row), value = output_of(learner.critic, row);
-    for (int mirror = 0; mirror < 2; mirror++) {
-      const auto image = mirrored_row<Environment>(mirror, row);
-      const auto image_action = output_of(learner.actor, image);
-      CHECK(output_of(learner.critic, image)[0] ==
-            doctest::Approx(value[0]).epsilon(1e-5).scale(1.0));
-      for (int i = 0; i < 4; i++) {
-        const Mirrored to = Environment::mirrored_action(mirror, i);
-        CHECK(image_action[static_cast<std::size_t>(to.element)] ==
-              doctest::Approx(action[static_cast<std::size_t>(i)]).epsilon(1e-5).scale(1.0));
-      }
-    }
-  }
-}
-
 TEST_CASE("symmetric networks of SAC stay so, and critics see mirrored actions") {
   using E = SymmetricSac;
   Run<E> run(4);
@@ -215,20 +171,6 @@ TEST_CASE("symmetric networks of SAC stay so, and critics see mirrored actions")
       }
     }
   }
-}
-
-TEST_CASE("symmetric networks: an output that is its own opposite has no bias") {
-  Run<MirrorPointPpo> run(2);
-  initialize(Generic{}, run.training);
-  auto& learner = run.training.learner;
-  for (const std::uint32_t iterations : {0u, 10u}) {
-    train_iterations(run, iterations);
-    CHECK(parameters_that_differ<ActorImages<MirrorPointPpo>>(learner.actor, 1) == 0);
-    CHECK(parameters_that_differ<CriticImages<MirrorPointPpo>>(learner.critic, 1) == 0);
-    CHECK(learner.actor.bias(2)[0] == 0.0f);
-    CHECK(learner.actor.bias(2)[1] != 0.0f);
-  }
-  CHECK(learner.log_std.values[0] != learner.log_std.values[1]);  // neither is the other's image
 }
 
 TEST_CASE("symmetric networks: a gradient is that of a batch with all images of its rows") {
