@@ -297,21 +297,21 @@ TEST_CASE("an action that is not finite is a fault, and the environment is not s
   for (const float poison : {math::kQuietNan, math::kInfinity}) {
     Run<PendulumTd3> run(2);
     run.training.hyperparameters.learning_starts = 5;
-    initialize(Generic{}, run.training);
-    run.train(Generic{}, 5);
-    REQUIRE(run.step(Generic{}).finite);
+    initialize(Host{}, run.training);
+    run.train(Host{}, 5);
+    REQUIRE(run.step(Host{}).finite);
     const auto state = run.learner->environments.state[0];
     const Progress<float> progress = run.learner->progress;
     // Both signs, so that NaN comes out where the weights are infinite.
     run.learner->actor.weights(2)[0] = poison;
     run.learner->actor.weights(2)[1] = -poison;
     run.learner->actor.bias(1)[0] = run.learner->actor.bias(1)[1] = 1e30f;
-    CHECK_FALSE(run.step(Generic{}).finite);
+    CHECK_FALSE(run.step(Host{}).finite);
     CHECK(run.learner->environments.state[0].angle_rad == state.angle_rad);
     CHECK(run.learner->environments.state[0].velocity_rad_s == state.velocity_rad_s);
     CHECK(run.learner->progress.step == progress.step);
     CHECK(run.learner->progress.updates == progress.updates);  // nor is anything learned
-    const EvaluationReport report = evaluate(Generic{}, run.training);
+    const EvaluationReport report = evaluate(Host{}, run.training);
     CHECK(report.mean != report.mean);
     CHECK(report.episodes == run.training.hyperparameters.n_eval_episodes);
   }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "pendulum_ppo.h"
-#include "pendulum_sac.h"
 #include "pendulum_td3.h"
 #include "rltools/devices/generic.h"
 #include "training_run.h"
@@ -145,6 +144,5 @@ TEST_CASE("the environment's state is its fields, each with its type, and not wh
 
 TEST_CASE("a number that is not finite is found in every array of the state") {
   check_that_every_number_counts<PendulumTd3>();
-  check_that_every_number_counts<PendulumSac>();
   check_that_every_number_counts<PendulumPpo>();
 }

@@ -114,19 +114,16 @@ TEST_CASE("the reference and the host's kernels end with the same bits") {
   check_known<PendulumPpo>(2 * kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 2,
                            "5a0c448bea487d57b86292bdfcefa3c594fa0a14362560b903b8a55ebe00fcde");
   check_devices<RandomPointPpo>(100);
-  check_devices<PointTd3<RandomPoint>>(150);
 }
 
 TEST_CASE("the tile size changes no bit") {
   check_tiles<PendulumTd3, 4>(200);
-  check_tiles<PendulumSac, 10>(200);
   check_tiles<RandomPointPpo, 2>(100);
 }
 
 TEST_CASE("a run that continues from a copy of its state ends with the same bits") {
-  check_pauses<PendulumTd3>(260, {1, 100, 101, 200, 233});
-  check_pauses<PendulumSac>(260, {1, 100, 101, 199, 200, 231});
-  check_pauses<PointTd3<RandomPoint>>(150, {1, 33, 34, 77, 149});
+  check_pauses<PendulumTd3>(233, {1, 101, 200});
+  check_pauses<PendulumSac>(231, {1, 101, 200});
   check_pauses<PendulumPpo>(kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 5,
                             {256, 259, 264, 272, 300});
   // In the middle of each: rollouts, epochs; before a rollout, before its first minibatch, and

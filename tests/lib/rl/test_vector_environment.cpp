@@ -1,4 +1,3 @@
-// Test: address
 // Many environments run as one: each has the bits of one that is stepped alone with its streams,
 // whether its steps go to a replay buffer or to a rollout; and with parameters of each episode's
 // own.

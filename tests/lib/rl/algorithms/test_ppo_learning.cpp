@@ -1,4 +1,4 @@
-// Test: -O1
+// Test: -O1 all
 // PPO learns Pendulum-v1.
 #include <doctest/doctest.h>
 
