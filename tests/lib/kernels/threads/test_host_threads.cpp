@@ -6,8 +6,6 @@
 #include <sched.h>
 
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <string>
 
 #include "pendulum_td3.h"
@@ -68,78 +66,7 @@ struct Normalized : E {
   static constexpr int kAveragedUpdates = 20;  // of the actor, which is the policy
 };
 
-// Forward and both backward passes of a batch of 101 (not a multiple of a tile, nor of two).
-template <class Network>
-struct Passes {
-  static constexpr int kBatch = 101;
-  Matrix<float, kBatch, Network::kInputDim> input, input_gradient, only_input_gradient;
-  Matrix<float, kBatch, 1> last_input_gradient;
-  Matrix<float, kBatch, Network::kOutputDim> output, output_gradient;
-  MlpBuffer<Network, kBatch> buffer;
-  GradientBuffer<float, kBatch, Network::widest_hidden()> gradient_buffer;
-  Network network, gradient;
-  AdamState<Network> optimizer;
-
-  template <class Device>
-  void run(Device device) {
-    const auto fill = [&](auto& matrix, std::uint32_t index) {
-      fill_standard_normal(device, {5, Purpose::shuffle, index}, matrix.data(),
-                           kBatch * std::decay_t<decltype(matrix)>::kColumns);
-    };
-    initialize_kaiming(device, network, 5, 0);
-    initialize(optimizer);
-    set_zero(gradient);
-    fill(input, 0);
-    forward(device, network, input, output, buffer);
-    fill(output_gradient, 1);
-    backward_input(device, network, input, output, buffer, output_gradient.data(),
-                   only_input_gradient.data(), gradient_buffer);
-    fill(output_gradient, 1);
-    backward_input<Network::kInputDim - 1>(device, network, input, output, buffer,
-                                           output_gradient.data(), last_input_gradient.data(),
-                                           gradient_buffer);
-    fill(output_gradient, 1);
-    backward(device, network, input, output, buffer, output_gradient.data(), gradient,
-             input_gradient.data(), gradient_buffer);
-    adam_step(device, AdamParameters<float>{1e-3f, 0.9f, 0.999f, 1e-8f}, optimizer, gradient,
-              network);
-  }
-};
-
-template <class Network>
-void require_same_passes(int threads) {
-  HostThreads device;
-  device.pool = &own_pool;
-  REQUIRE(set_threads(device, threads));
-  const auto one = std::make_unique<Passes<Network>>();
-  const auto two = std::make_unique<Passes<Network>>();
-  one->run(HostSimd{});
-  two->run(device);
-  const auto same = [](const auto& a, const auto& b) {
-    return std::memcmp(a.values, b.values, sizeof a.values) == 0;
-  };
-  CHECK(same(one->output, two->output));
-  CHECK(same(one->only_input_gradient, two->only_input_gradient));
-  CHECK(same(one->input_gradient, two->input_gradient));
-  CHECK(same(one->gradient, two->gradient));
-  CHECK(same(one->network, two->network));
-  CHECK(same(one->only_input_gradient, one->input_gradient));
-  CHECK(same(one->last_input_gradient, two->last_input_gradient));
-  for (int row = 0; row < Passes<Network>::kBatch; row++) {
-    CHECK(one->last_input_gradient(row, 0) == one->input_gradient(row, Network::kInputDim - 1));
-  }
-}
-
 }  // namespace
-
-TEST_CASE("a network gives the bits of one thread") {
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-    // The second layer is divided into more parts than there are threads.
-    require_same_passes<
-        Mlp<float, Dimensions<33, 150, 131, 3>, Activation::gelu, Activation::identity>>(threads);
-  }
-}
 
 TEST_CASE("TD3 ends with the same bits on one thread, on two and on three") {
   using E = Normalized<ThreePendulums>;
