@@ -223,10 +223,8 @@ endfunction()
 #   address           with the address sanitizer: a read or write beside an array ends the program
 #   threads           what the thread sanitizer's preset runs
 #   all               only with `rlt test --all`
-#   more              with `--all` also as <name>_all, where RLT_TEST_ALL is 1: more shapes of the same test
-#   more-as-firmware  as `more`, and <name>_all is optimized as firmware is
-set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board address threads all more
-  more-as-firmware)
+#   also-as-firmware  with `--all` also as <name>_all, which is optimized as firmware is
+set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board address threads all also-as-firmware)
 function(rlt_read_test_words result source)
   set(words)
   file(STRINGS ${source} line LIMIT_COUNT 1)
@@ -348,13 +346,8 @@ function(rlt_add_cpp_tests)
     get_filename_component(name ${source} NAME_WE)
     rlt_read_test_words(words ${source})
     rlt_add_cpp_test(${name} ${source} ${words})
-    set(words_of_all ${words} all)
-    if("more-as-firmware" IN_LIST words)
-      list(APPEND words_of_all as-firmware)
-    endif()
-    if(words MATCHES "(^|;)more")
-      rlt_add_cpp_test(${name}_all ${source} ${words_of_all})
-      target_compile_definitions(${name}_all PRIVATE RLT_TEST_ALL=1)
+    if("also-as-firmware" IN_LIST words)
+      rlt_add_cpp_test(${name}_all ${source} ${words} all as-firmware)
     endif()
   endforeach()
 endfunction()

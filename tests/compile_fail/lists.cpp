@@ -1,7 +1,5 @@
-// Names and defaults in the lists of hyperparameters, settings and channels.
+// Names and defaults in the lists of hyperparameters and channels.
 #include "rltools/policy/contract.h"
-#include "rltools/rl/environments/pendulum.h"
-#include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/hyperparameters.h"
 
 // MAVLink has the first 16 characters of a name.
@@ -16,20 +14,10 @@
   X(float, target_learning_rate, 1e-3, 0, 1, "", "Learning rate of the target.")
 #endif
 
-// variant: RLT_SETTING_NAMED_AS_HYPERPARAMETER
-// says: a setting of the environment begins with the same 16 characters as one of the algorithm's
-// hyperparameters
-#if defined(RLT_SETTING_NAMED_AS_HYPERPARAMETER)
-#define RLT_MY_SETTINGS(X) X(float, gamma, 0.5, 0, 1, "", "Of the environment.")
-#else
-#define RLT_MY_SETTINGS(X) X(float, discount, 0.5, 0, 1, "", "Of the environment.")
-#endif
-
 #define RLT_MY_HYPERPARAMETERS(X) \
   RLT_RUN_HYPERPARAMETERS(X) RLT_MY_RATE(X) X(float, gamma, 0.99, 0, 1, "", "Discount of rewards.")
 
 RLT_DEFINE_HYPERPARAMETERS(MyHyperparameters, RLT_MY_HYPERPARAMETERS)
-RLT_DEFINE_HYPERPARAMETERS(MySettings, RLT_MY_SETTINGS)
 
 // The action that is taken where there is no finite one is none that the channel allows.
 // variant: RLT_SAFE_ACTION_OUT_OF_RANGE
@@ -46,19 +34,4 @@ struct Valve {
 #endif
 };
 
-// The history of an action whose name leaves no room for its age in a policy image.
-// variant: RLT_LONG_ACTION_NAME
-// says: an action's name is too long
-struct LongPendulum : rlt::Pendulum<float> {
-#if defined(RLT_LONG_ACTION_NAME)
-  static constexpr rlt::Channel kActions[] = {{"torque_of_the_motor_", "Nm", -2.0f, 2.0f}};
-#else
-  static constexpr rlt::Channel kActions[] = {{"torque_of_the_motor", "Nm", -2.0f, 2.0f}};
-#endif
-};
-
-int main() {
-  using Joined = rlt::JoinedHyperparameters<MyHyperparameters, MySettings>;
-  return Joined::kCount + rlt::policy_contract<Valve>().action_dim +
-         rlt::WithActionHistory<LongPendulum, 9>::kObservationDim;
-}
+int main() { return MyHyperparameters::kCount + rlt::policy_contract<Valve>().action_dim; }

@@ -14,23 +14,9 @@ constexpr int kInput = 4;
 constexpr int kInput = 3;
 #endif
 
-// variant: RLT_WRONG_OUTPUT_WIDTH
-// says: the output's width (columns) differs from the width that the network gives
-// says: Size<2>::kIs<1>
-#if defined(RLT_WRONG_OUTPUT_WIDTH)
-constexpr int kOutput = 2;
-#else
 constexpr int kOutput = 1;
-#endif
 
-// variant: RLT_OUTPUT_OF_ANOTHER_BATCH
-// says: the output's number of samples (rows) differs from that of the input
-// says: Size<10>::kIs<20>
-#if defined(RLT_OUTPUT_OF_ANOTHER_BATCH)
-constexpr int kOutputRows = 10;
-#else
 constexpr int kOutputRows = 20;
-#endif
 
 // variant: RLT_BUFFER_OF_ANOTHER_BATCH
 // says: the buffer's number of samples (rows) differs from that of the input

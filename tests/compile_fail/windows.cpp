@@ -26,23 +26,7 @@ constexpr int kState = 3;
 constexpr int kState = 8;
 #endif
 
-// variant: RLT_STATES_OF_OTHER_WINDOWS
-// says: the hidden state's number of rows differs from the number of windows
-// says: Size<20>::kIs<4>
-#if defined(RLT_STATES_OF_OTHER_WINDOWS)
-constexpr int kStates = 20;
-#else
-constexpr int kStates = 4;
-#endif
-
-// variant: RLT_STEPS_OF_ANOTHER_WINDOW
-// says: the buffer's number of samples (rows) differs from that of the input
-// says: Size<24>::kIs<20>
-#if defined(RLT_STEPS_OF_ANOTHER_WINDOW)
-constexpr int kSteps = 6;
-#else
-constexpr int kSteps = 5;
-#endif
+constexpr int kStates = 4, kSteps = 5;
 
 // variant: RLT_NARROW_RECURRENT_BUFFER
 // says: the gradient buffer is narrower than the network's widest recurrent layer

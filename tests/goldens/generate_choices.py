@@ -1,4 +1,4 @@
-"""Makes the goldens of test_pytorch_choices.cpp with PyTorch: PPO of two choices, DQN of one.
+"""Makes the goldens of test_pytorch.cpp with PyTorch: PPO of two choices, DQN of one.
 
 Needs and does what generate.py does. What is allowed is computed here, by what is observed.
 """

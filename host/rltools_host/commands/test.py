@@ -153,7 +153,7 @@ def command(
         str | None, typer.Option("-k", metavar="EXPRESSION", help="Only tests that match this.")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also other processors, PX4, sanitizers, more shapes.")
+        bool, typer.Option("--all", help="Also other processors, PX4, sanitizers.")
     ] = False,
     rest: Annotated[
         bool,

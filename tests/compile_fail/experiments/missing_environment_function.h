@@ -1,20 +1,12 @@
 // An environment without one of its functions or lists: the one that RLT_WITHOUT_... names.
 // variant: RLT_WITHOUT_RESET
 // says: the environment has no function reset(device, environment, parameters, state,
-// variant: RLT_WITHOUT_STEP
-// says: the environment has no function step(device, environment, parameters, state,
 // variant: RLT_WITH_REWARD_ALONE
 // says: that returns StepResult<Scalar>
-// variant: RLT_WITHOUT_OBSERVE
-// says: the environment has no function observe(device, environment, parameters, state,
 // variant: RLT_WITHOUT_STATE_FIELDS
 // says: the environment's State does not list its fields
-// variant: RLT_WITHOUT_CONSTANTS
-// says: the environment does not list its constants
 // variant: RLT_WITHOUT_DEFAULTS
 // says: the environment does not derive from EnvironmentDefaults
-// variant: RLT_OBSERVATION_WITHOUT_NAME
-// says: kObservations must have as many entries as kObservationDim
 // variant: RLT_SETTINGS_WITHOUT_PROBES
 // says: the environment has settings and does not state with which of them the fingerprint tries it
 #pragma once
@@ -41,11 +33,7 @@ struct Line {
     float position;
   };
 #endif
-#if !defined(RLT_WITHOUT_CONSTANTS)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_LINE_CONSTANTS)
-#else
-  struct Parameters {};
-#endif
 #if defined(RLT_SETTINGS_WITHOUT_PROBES)
   using Settings = LineSettings;
   Settings settings;
@@ -53,12 +41,7 @@ struct Line {
   static constexpr const char* kName = "line";
   static constexpr int kObservationDim = 1, kActionDim = 1;
   static constexpr std::uint32_t kStepInterval_us = 1000;
-#if !defined(RLT_OBSERVATION_WITHOUT_NAME)
   static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
-#else
-  static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f},
-                                              {"speed", "m/s", -1.0f, 1.0f}};
-#endif
   static constexpr Channel kActions[] = {{"force", "N", -1.0f, 1.0f}};
 };
 
@@ -72,19 +55,15 @@ inline StepResult<float> result_of(float reward) { return {reward, false}; }
 #else
 inline float result_of(float reward) { return reward; }
 #endif
-#if !defined(RLT_WITHOUT_STEP)
 inline auto step(Generic, const Line&, const Line::Parameters&, Line::State& state,
                  const float* action, RandomStream) {
   state.position += 0.25f * action[0];
   return result_of(-math::absolute(state.position));
 }
-#endif
-#if !defined(RLT_WITHOUT_OBSERVE)
 inline void observe(Generic, const Line&, const Line::Parameters&, const Line::State& state,
                     float* observation, RandomStream) {
   observation[0] = state.position;
 }
-#endif
 
 struct MissingEnvironmentFunction : PendulumTd3 {
   using Environment = Line;

@@ -12,33 +12,10 @@ struct Td3Mistakes : PendulumTd3 {
 #if defined(RLT_ACTOR_TAKES_LESS_THAN_THE_ENVIRONMENT_GIVES)
   using Actor = Mlp<float, Dimensions<2, 64, 64, 1>, Activation::relu, Activation::tanh>;
 #endif
-  // variant: RLT_ACTOR_GIVES_TWO_ACTIONS
-  // says: the actor's output width differs from the environment's action width
-  // says: Size<2>::kIs<1>
-#if defined(RLT_ACTOR_GIVES_TWO_ACTIONS)
-  using Actor = Mlp<float, Dimensions<3, 64, 64, 2>, Activation::relu, Activation::tanh>;
-#endif
   // variant: RLT_ACTOR_IS_NOT_BOUNDED
   // says: the actor's last activation must be tanh, because actions lie in [-1, 1]
 #if defined(RLT_ACTOR_IS_NOT_BOUNDED)
   using Actor = Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::identity>;
-#endif
-  // variant: RLT_CRITIC_TAKES_NO_ACTION
-  // says: the critic's input width differs from observation width plus action width
-  // says: Size<3>::kIs<4>
-#if defined(RLT_CRITIC_TAKES_NO_ACTION)
-  using Critic = Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::identity>;
-#endif
-  // variant: RLT_CRITIC_GIVES_TWO_VALUES
-  // says: the critic's output width differs from 1
-  // says: Size<2>::kIs<1>
-#if defined(RLT_CRITIC_GIVES_TWO_VALUES)
-  using Critic = Mlp<float, Dimensions<4, 64, 64, 2>, Activation::relu, Activation::identity>;
-#endif
-  // variant: RLT_MIRRORED_ALGORITHM
-  // says: the experiment is kMirrored, and its environment states no mirrors: kMirrors
-#if defined(RLT_MIRRORED_ALGORITHM)
-  static constexpr bool kMirrored = true;
 #endif
   // variant: RLT_WINDOWS
   // says: the experiment states kWindowSteps, which its algorithm does not read: PPO and

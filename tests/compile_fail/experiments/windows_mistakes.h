@@ -13,22 +13,10 @@ struct WindowsMistakes : PendulumPpoMasked {
   static constexpr int kRolloutSteps = 240;
   static constexpr int kBatchSize = 1920;
 #endif
-  // variant: RLT_TILES_ARE_NO_WINDOWS
-  // says: kWindowSteps does not divide kTileRows
-  // says: Size<128>::kIs<0>
-#if defined(RLT_TILES_ARE_NO_WINDOWS)
-  static constexpr int kBatchSize = 128;
-  static constexpr int kWindowSteps = 256;
-#endif
   // variant: RLT_NOTHING_RECURRENT
   // says: the experiment states kWindowSteps, and none of its networks is recurrent
 #if defined(RLT_NOTHING_RECURRENT)
   using Actor = Mlp<float, Dimensions<2, 8, 1>, Activation::relu, Activation::identity>;
-#endif
-  // variant: RLT_NO_STEP_IN_A_WINDOW
-  // says: kWindowSteps must be at least 1
-#if defined(RLT_NO_STEP_IN_A_WINDOW)
-  static constexpr int kWindowSteps = 0;
 #endif
 };
 

@@ -13,7 +13,7 @@ from training_calls import train_here
 SOLVED = 475.0  # Gymnasium's threshold
 
 
-@pytest.mark.all  # every day PyTorch's numbers: tests/lib/rl/algorithms/test_pytorch_choices.cpp
+@pytest.mark.all  # every day PyTorch's numbers: tests/lib/rl/algorithms/test_pytorch.cpp
 @pytest.mark.parametrize("experiment", ["cartpole-ppo", "cartpole-dqn"])
 def test_cartpole_is_solved(experiment: str, tmp_path: Path) -> None:
     """Here, and in Gymnasium's own CartPole-v1."""

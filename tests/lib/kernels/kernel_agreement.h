@@ -144,21 +144,7 @@ OptimizerKernels optimizer_kernels() {
 
 constexpr int kSizes[] = {1, 3, 4, 13, 64, 100, 257};
 
-// Every pair of (batch, in), (batch, out) and (in, out) among the sizes, in 49 instead of 343
-// shapes: the batch is the pair's number / 7, the inputs are its rest, the outputs are this one.
-constexpr std::size_t third_of_pair(std::size_t pair) { return (pair % 7 * 2 + pair / 7) % 7; }
-
-template <class Device, std::size_t... Pair>
-std::vector<DenseKernels> kernels_of_pairs(std::index_sequence<Pair...>) {
-  return {dense_kernels<Device, Activation::relu, kSizes[Pair / 7], kSizes[Pair % 7],
-                        kSizes[third_of_pair(Pair)]>()...};
-}
-template <class Device>
-std::vector<DenseKernels> kernels_of_pairs() {
-  return kernels_of_pairs<Device>(std::make_index_sequence<49>());
-}
-
-// Of the 49 the seven that have each size once in each place.
+// Each size once as batch, as inputs and as outputs.
 template <class Device, std::size_t... Index>
 std::vector<DenseKernels> kernels_of_sizes(std::index_sequence<Index...>) {
   return {dense_kernels<Device, Activation::relu, kSizes[Index], kSizes[(Index + 5) % 7],
@@ -210,12 +196,6 @@ template <class Device>
 RecurrentKernels kernels_of_wide_recurrent() {
   return recurrent_kernels<Device, 17>();
 }
-template <class Device>
-std::vector<RecurrentKernels> kernels_of_recurrent() {
-  return {kernels_of_narrow_recurrent<Device>(), kernels_of_wide_recurrent<Device>(),
-          recurrent_kernels<Device, 33>()};
-}
-
 // ---- The checks: agreement/checks.cpp -----------------------------------------------------------
 
 std::vector<float> random_values(int count, std::uint32_t stream);
@@ -249,13 +229,8 @@ void run_briefly() {
 
 template <class Device>
 void run() {
-#if defined(RLT_TEST_ALL)
-  for (const auto& kernels : kernels_of_pairs<Device>()) check_dense(kernels);
-  for (const auto& kernels : kernels_of_recurrent<Device>()) check_recurrent(kernels);
-#else
   for (const auto& kernels : kernels_of_sizes<Device>()) check_dense(kernels);
   check_recurrent(kernels_of_wide_recurrent<Device>());
-#endif
   check_dense(kernels_of_sums<Device, Activation::identity>());
   check_dense(kernels_of_sums<Device, Activation::tanh>());
   check_dense(dense_kernels<Device, Activation::tanh, 100, 13, 4>());

@@ -1,4 +1,3 @@
-// Test: address
 // Activation functions: values against their definitions, derivatives against central differences.
 #include <doctest/doctest.h>
 

@@ -69,21 +69,6 @@ TEST_CASE_TEMPLATE("Adam takes PyTorch's steps", T, double, float) {
   CHECK(adam_difference<T>("other_adam", {T(0.25), T(0.5), T(0.7499), T(1e-3)}) > bound);
 }
 
-TEST_CASE("Adam's first step has the size of the learning rate, whatever the gradient") {
-  for (const float gradient : {-1e4f, -0.1f, 1e-5f, 3.0f}) {
-    AdamState<Network<float>> state;
-    initialize(state);
-    Network<float> network, gradients;
-    for (float& value : gradients.values) value = gradient;
-    set_zero(network);
-    adam_step(Generic{}, {0.01f, 0.9f, 0.999f, 1e-8f}, state, gradients, network);
-    for (int i = 0; i < Network<float>::kParameterCount; i++) {
-      CHECK(network.values[i] ==
-            doctest::Approx(gradient > 0 ? -0.01 : 0.01).epsilon(gradient == 1e-5f ? 2e-3 : 1e-5));
-    }
-  }
-}
-
 TEST_CASE("Adam's step size does not fade, and no number overflows, over a million steps") {
   AdamState<Network<float>> state;
   initialize(state);
@@ -118,48 +103,6 @@ TEST_CASE_TEMPLATE("Adam's moments below the smallest normal number are zero, an
     CHECK(first == factor * kSmallest);
     CHECK(second == factor * kSmallest);
   }
-}
-
-TEST_CASE("polyak averaging moves the target by the rate's share of the way") {
-  const std::vector<double> source = numeric::random_values(100, 1);
-  const std::vector<double> initial = numeric::random_values(100, 2);
-  for (const double rate : {0.0, 0.005, 0.5, 1.0}) {
-    std::vector<double> target = initial;
-    polyak_update<100>(Generic{}, rate, source.data(), target.data());
-    for (std::size_t i = 0; i < 100; i++) {
-      CHECK(target[i] ==
-            doctest::Approx((1 - rate) * initial[i] + rate * source[i]).epsilon(1e-14));
-    }
-    if (rate == 0.0) CHECK(target == initial);
-  }
-  // A target that has arrived stays.
-  std::vector<double> arrived = source;
-  polyak_update<100>(Generic{}, 0.005, source.data(), arrived.data());
-  CHECK(arrived == source);
-}
-
-TEST_CASE("a sum of squares is that of every number, added up in sixteen partial sums") {
-  float values[40];
-  for (int i = 0; i < 40; i++) values[i] = static_cast<float>(i + 1);
-  const auto sum = [](int count) {
-    return static_cast<float>(count * (count + 1) * (2 * count + 1) / 6);
-  };
-  CHECK(sum_of_squares<0>(Generic{}, values) == 0);
-  CHECK(sum_of_squares<1>(Generic{}, values) == sum(1));
-  CHECK(sum_of_squares<15>(Generic{}, values) == sum(15));
-  CHECK(sum_of_squares<16>(Generic{}, values) == sum(16));
-  CHECK(sum_of_squares<17>(Generic{}, values) == sum(17));
-  CHECK(sum_of_squares<32>(Generic{}, values) == sum(32));
-  CHECK(sum_of_squares<40>(Generic{}, values) == sum(40));
-  // 2^24 + 1 is no float: a small square is not lost beside a large one of another partial sum
-  // until both meet, and is lost in the same.
-  float large[33] = {};
-  large[0] = 4096;
-  large[1] = large[17] = 1;
-  CHECK(sum_of_squares<33>(Generic{}, large) == 16777218.0f);
-  large[1] = large[17] = 0;
-  large[16] = large[32] = 1;
-  CHECK(sum_of_squares<33>(Generic{}, large) == 16777216.0f);
 }
 
 TEST_CASE("a gradient's norm is bounded over all of its networks") {

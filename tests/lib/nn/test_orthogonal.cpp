@@ -1,4 +1,3 @@
-// Test: address
 // Orthogonal first weights: orthonormal rows or columns times the gain, of each layer.
 #include "rltools/nn/orthogonal.h"
 

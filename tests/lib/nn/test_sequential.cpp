@@ -167,84 +167,61 @@ Network tiled_gradient(Problem<Network, Windows, Steps>& problem) {
 
 TEST_CASE("a cell is PyTorch's, with inputs of any size") {
   const golden::File file("recurrent.bin");
-  const auto compare = [&](auto scalar, double bound) {
-    using T = decltype(scalar);
-    using Network = Sequential<T, 2, Gru<3>>;
-    Problem<Network, 3, 1> problem;
-    assign(problem.network, file["cell/parameters"]);
-    assign(problem.input, file["cell/input"]);
-    assign(problem.initial, file["cell/state"]);
-    problem.run(Generic{});
-    const golden::Array& expected = file["cell/output"];
-    CHECK(numeric::relative_difference(problem.output.values, expected.data(), expected.size()) <=
-          bound);
-    CHECK(same_bits(problem.output, problem.state));
-  };
-  compare(0.0, 1e-15);
-  compare(0.0f, 1e-6);
+  Problem<Sequential<double, 2, Gru<3>>, 3, 1> problem;
+  assign(problem.network, file["cell/parameters"]);
+  assign(problem.input, file["cell/input"]);
+  assign(problem.initial, file["cell/state"]);
+  problem.run(Generic{});
+  const golden::Array& expected = file["cell/output"];
+  CHECK(numeric::relative_difference(problem.output.values, expected.data(), expected.size()) <=
+        1e-15);
+  CHECK(same_bits(problem.output, problem.state));
 }
 
-TEST_CASE_TEMPLATE("sequences and their gradients are PyTorch's", T, double, float) {
+TEST_CASE("sequences and their gradients are PyTorch's") {
   const golden::File file("recurrent.bin");
-  compare_with_pytorch<Small<T>>(file, "gru");
-  compare_with_pytorch<Between<T>>(file, "between");
-  compare_with_pytorch<Two<T>>(file, "two");
+  compare_with_pytorch<Small<double>>(file, "gru");
+  compare_with_pytorch<Between<double>>(file, "between");
+  compare_with_pytorch<Two<double>>(file, "two");
+  compare_with_pytorch<Between<float>>(file, "between");
 }
 
 TEST_CASE("a window has the bits of its steps") {
-  check_steps<Generic, Between<float>, 3, 9>(Generic{});
-  check_steps<Generic, Large<float>, 5, 16>(Generic{});
-  check_steps<Host, Two<float>, 1, 6>(Host{});
+  check_steps<Generic, Between<float>, 3, 7>(Generic{});
   check_steps<Host, Large<float>, 32, 4>(Host{});
 }
 
 TEST_CASE("the number of windows in a tile changes no bit of a gradient") {
-  auto problem = std::make_unique<Problem<Between<float>, 12, 5>>();
+  auto problem = std::make_unique<Problem<Between<float>, 6, 7>>();
   problem->draw(1);
-  const auto whole = tiled_gradient<12>(*problem);
-  CHECK(same_bits(whole, tiled_gradient<4>(*problem)));
-  CHECK(same_bits(whole, tiled_gradient<1>(*problem)));
+  const auto whole = tiled_gradient<6>(*problem);
+  CHECK(same_bits(whole, tiled_gradient<3>(*problem)));
 }
 
 TEST_CASE("an episode that begins in a window knows nothing of the one before") {
-  auto problem = std::make_unique<Problem<Between<float>, 2, 8>>();
+  auto problem = std::make_unique<Problem<Between<float>, 3, 7>>();
   problem->draw(5);
   for (auto& begins : problem->begins) begins = 0;
-  problem->begins[8 + 3] = 1;
+  problem->begins[7 + 3] = 1;
   problem->run(Generic{});
   const auto before = *problem;
-  for (int row = 8; row < 8 + 3; row++) problem->input(row, 0) += 1;
+  for (int row = 7; row < 7 + 3; row++) problem->input(row, 0) += 1;
   problem->initial(1, 2) += 1;
   problem->run(Generic{});
-  for (int row = 0; row < 16; row++) {
+  for (int row = 0; row < problem->kRows; row++) {
     CAPTURE(row);
     const bool is_same = std::memcmp(problem->output.row(row), before.output.row(row), 8) == 0;
-    CHECK(is_same == (row < 8 || row >= 8 + 3));
+    CHECK(is_same == (row < 7 || row >= 7 + 3));
   }
   // Nor does its loss reach the earlier one: of a window whose later steps alone have a gradient,
   // neither the state before it nor the earlier inputs have one.
-  for (int row = 0; row < 8 + 3; row++) {
+  for (int row = 0; row < 7 + 3; row++) {
     for (int i = 0; i < 2; i++) problem->weight(row, i) = 0;
   }
   problem->differentiate(Generic{});
   for (int i = 0; i < 5; i++) CHECK(problem->state_gradient(1, i) == 0);
-  for (int row = 8; row < 8 + 3; row++) CHECK(problem->input_gradient(row, 0) == 0);
-  CHECK(problem->input_gradient(8 + 3, 0) != 0);
-}
-
-TEST_CASE("backward adds to the gradient that is there") {
-  Problem<Between<double>, 2, 4> problem;
-  problem.draw(2);
-  problem.differentiate(Generic{});
-  const auto once = problem.gradient;
-  problem.run(Generic{});
-  auto output_gradient = problem.weight;
-  backward_windows(Generic{}, problem.network, problem.input, problem.begins, problem.output,
-                   problem.buffer, output_gradient.data(), problem.gradient, nullptr, nullptr,
-                   problem.scratch);
-  for (std::size_t i = 0; i < std::size(once.values); i++) {
-    CHECK(problem.gradient.values[i] == doctest::Approx(2 * once.values[i]).epsilon(1e-13));
-  }
+  for (int row = 7; row < 7 + 3; row++) CHECK(problem->input_gradient(row, 0) == 0);
+  CHECK(problem->input_gradient(7 + 3, 0) != 0);
 }
 
 TEST_CASE("the gradient of a window that grows from step to step is bounded") {
@@ -324,21 +301,4 @@ TEST_CASE("a recurrent layer's passes stay within their arrays") {  // the addre
       Generic{}, hidden.data(), begins.data(), static_cast<const float*>(output.data()), kept,
       {gradient.data(), step.data(), direct.data(), through.data()});
   CHECK(direct == zeros(kSequences * kHidden));
-}
-
-TEST_CASE("for_each_tensor visits every array in the order of the parameters") {
-  Between<float> network;
-  std::string text;
-  const float* next = network.values;
-  for_each_tensor("actor", network, [&](const TensorInfo& info, void* data) {
-    write_full_name(info, [&](char c) { text += c; });
-    text += " " + std::to_string(info.rows) + " " + std::to_string(info.columns) + "\n";
-    CHECK(data == next);
-    next += info.rows * info.columns;
-  });
-  CHECK(next == network.values + Between<float>::kParameterCount);
-  CHECK(text ==
-        "actor/0/weights 3 6\nactor/0/bias 1 6\nactor/1/weights 6 15\nactor/1/bias 1 15\n"
-        "actor/1/hidden_weights 5 15\nactor/1/hidden_bias 1 15\nactor/2/weights 5 2\n"
-        "actor/2/bias 1 2\n");
 }

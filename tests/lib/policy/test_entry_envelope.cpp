@@ -73,12 +73,6 @@ TEST_CASE("what is not a number refuses, but for a height that nothing measures"
   CHECK(entry_refusal({math::kQuietNan, 1, 1, 1, 0}, {0, 0, 0, 0, 9}) != nullptr);
 }
 
-TEST_CASE("the texts fit into PX4's messages") {
-  for (int i = 0; i < kEntryObstacleCount; i++) {
-    CHECK(std::string(entry_obstacle_text(static_cast<EntryObstacle>(i))).size() <= 38);
-  }
-}
-
 TEST_CASE("a state out of an observation: lengths, and the angle from level whatever the yaw") {
   for (int yaw = -180; yaw <= 180; yaw += 30) {
     for (double tilt = 0.0; tilt <= 180.0; tilt += 0.5) {

@@ -84,15 +84,6 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("a contract's channels are its observations, then its actions") {
-  const Channel channels[4] = {
-      {"a", "m", 0, 1}, {"x", "m", 0, 1}, {"y", "m", 0, 1}, {"b", "m", 0, 1}};
-  const PolicyContract contract = {kStep_us, 1, 2, channels, channels + 2};  // "x" is of neither
-  CHECK(&channel_of(contract, 0) == channels);
-  CHECK(&channel_of(contract, 1) == channels + 2);
-  CHECK(&channel_of(contract, 2) == channels + 3);
-}
-
 TEST_CASE("the policy acts at the contract's rate, and its action is held between") {
   Bench bench;
   CHECK(bench.step() == ExecutorStatus::acted);
@@ -385,19 +376,7 @@ TEST_CASE("what the policy itself reports is a fault") {
   CHECK(without.is_safe());
 }
 
-TEST_CASE("every status has a text of its own") {
-  std::vector<std::string> texts;
-  for (int i = 0; i < kExecutorStatusCount; i++) {
-    const std::string text = executor_status_text(static_cast<ExecutorStatus>(i));
-    CHECK(text != "unknown status");
-    for (const auto& other : texts) CHECK(text != other);
-    texts.push_back(text);
-  }
-  CHECK(std::string(executor_status_text(static_cast<ExecutorStatus>(kExecutorStatusCount))) ==
-        "unknown status");
-}
-
-TEST_CASE("a storm of a million ticks: no output that is not finite or out of range") {
+TEST_CASE("a storm of 200,000 ticks: no output that is not finite or out of range") {
   using namespace storm;
   // Faults come in bursts. A model that knows what was put in says which statuses are right.
   ExecutorLimits limits;
@@ -413,7 +392,8 @@ TEST_CASE("a storm of a million ticks: no output that is not finite or out of ra
   Bursts bursts;
   std::uint32_t seen[kExecutorStatusCount] = {};
   std::uint32_t late_jumps = 0;
-  for (int tick = 0; tick < 1000000; tick++) {
+  constexpr int kTicks = 200000;
+  for (int tick = 0; tick < kTicks; tick++) {
     const Input input = bursts.next(random);
     std::uint32_t ahead = kStep_us;
     if (random(50) == 0) ahead += random(20) * kStep_us, late_jumps++;
@@ -472,5 +452,5 @@ TEST_CASE("a storm of a million ticks: no output that is not finite or out of ra
   }
   CHECK(late_jumps > 0);
   CHECK(bench.counts().missed > 0);
-  CHECK(bench.counts().ticks + bench.counts().early == 1000000);
+  CHECK(bench.counts().ticks + bench.counts().early == kTicks);
 }

@@ -1,9 +1,7 @@
-// Test: address
-// Generalized advantages by hand: what follows a step, a terminal state, and an episode that was
-// cut off; their moments, and the variance that the values explain.
+// Generalized advantages by hand: what follows a terminal state, and an episode that was cut off or
+// lost. Those of an episode that goes on: test_pytorch.cpp.
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,16 +55,6 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("an episode that goes on") {
-  Case c;
-  c.compute(0.5, 0.5);
-  // delta: 4 + 8 - 4 = 8; 3 + 2 - 3 = 2; 2 + 1.5 - 2 = 1.5; 1 + 1 - 1 = 1. Decay: a quarter.
-  c.check(0, {1 + (1.5 + 4.0 / 4) / 4, 1.5 + 4.0 / 4, 2 + 8.0 / 4, 8});
-  // delta: 40 + 12 - 8 = 44; 30 + 4 - 7 = 27; 20 + 3.5 - 6 = 17.5; 10 + 3 - 5 = 8
-  c.check(1, {8 + (17.5 + 38.0 / 4) / 4, 17.5 + 38.0 / 4, 27 + 44.0 / 4, 44});
-  CHECK(c.asked.empty());
-}
-
 TEST_CASE("nothing comes after a terminal state") {
   Case c;
   c.rollout.done[1 * 2 + 0] = Rollout::kTerminated;
@@ -101,54 +89,6 @@ TEST_CASE("a step that was lost has no advantage, and its state cuts off the epi
   // Step 2: 30 + 8 / 2 - 7 ends there.
   c.check(1, {8 + (17.5 + 27.0 / 4) / 4, 17.5 + 27.0 / 4, 27, 0});
   CHECK(c.asked.empty());
-}
-
-TEST_CASE("lambda is the share of later steps, and rewards are scaled, not values") {
-  Case one_step, all_steps, scaled;
-  one_step.compute(0.5, 0);
-  one_step.check(0, {1, 1.5, 2, 8});
-  all_steps.compute(1, 1);
-  // The sum of rewards and the value behind them, without the state's own.
-  all_steps.check(0, {10 + 16 - 1, 9 + 16 - 2, 7 + 16 - 3, 4 + 16 - 4});
-  scaled.compute(0.5, 0, 0.25);
-  scaled.check(0, {0.25 + 1 - 1, 0.5 + 1.5 - 2, 0.75 + 2 - 3, 1 + 8 - 4});
-}
-
-TEST_CASE("moments are mean and population variance") {
-  const double values[] = {1, 3, 5, 7};
-  CHECK(moments(values, 4).mean == 4);
-  CHECK(moments(values, 4).variance == 5);
-  const float shifted[] = {1000001, 1000003, 1000005, 1000007};  // without cancellation
-  CHECK(moments(shifted, 4).mean == 1000004);
-  CHECK(moments(shifted, 4).variance == 5);
-}
-
-TEST_CASE("the explained variance is what the values leave") {
-  Case c;
-  for (int row = 0; row < 8; row++) {
-    c.rollout.target[row] = row;                        // variance 5.25
-    c.rollout.advantage[row] = 3 + (row % 2 ? 1 : -1);  // variance 1
-  }
-  CHECK(explained_variance(c.rollout) == doctest::Approx(1 - 1 / 5.25));
-  for (double& target : c.rollout.target) target = 2;
-  CHECK(std::isnan(explained_variance(c.rollout)));
-}
-
-TEST_CASE("truncations are counted before a step, and have an observation each") {
-  Case c;
-  auto& rollout = c.rollout;
-  for (const int step : {0, 2, 3}) rollout.done[step * 2 + 1] = Rollout::kTruncated;
-  rollout.done[1 * 2 + 1] = Rollout::kTerminated;
-  rollout.done[1 * 2 + 0] = Rollout::kTruncated;
-  const int before[2][5] = {{0, 0, 1, 1, 1}, {0, 1, 1, 2, 3}};
-  for (int environment = 0; environment < 2; environment++) {
-    for (int step = 0; step <= 4; step++) {
-      CHECK(truncations_before(rollout, environment, step) == before[environment][step]);
-    }
-  }
-  CHECK(final_observation(rollout, 0, 0) == rollout.final_observation);
-  CHECK(final_observation(rollout, 0, 3) == rollout.final_observation + 3);
-  CHECK(final_observation(rollout, 1, 2) == rollout.final_observation + 6);
 }
 
 TEST_CASE("what no rollout can have is refused") {
@@ -205,20 +145,4 @@ TEST_CASE("what no rollout can have is refused") {
     rollout.done[3 * 2 + 0] = rollout.done[2 * 2 + 1] = Rollout::kTruncated;
     CHECK_FALSE(is_rollout(4, 0, 1));  // environment 0's had four steps
   }
-}
-
-TEST_CASE("a cleared rollout is empty") {
-  Rollout rollout;
-  __builtin_memset(static_cast<void*>(&rollout), 0x55, sizeof rollout);
-  clear(rollout);
-  CHECK(rollout.size == 0);
-  for (const double value : rollout.observation) CHECK(value == 0);
-  for (const double value : rollout.action) CHECK(value == 0);
-  for (const double value : rollout.mean) CHECK(value == 0);
-  for (const double value : rollout.reward) CHECK(value == 0);
-  for (const std::uint8_t value : rollout.done) CHECK(value == Rollout::kRunning);
-  for (const double value : rollout.advantage) CHECK(value == 0);
-  for (const double value : rollout.target) CHECK(value == 0);
-  for (const double value : rollout.current_observation) CHECK(value == 0);
-  for (const double value : rollout.final_observation) CHECK(value == 0);
 }

@@ -1,12 +1,10 @@
-// Test: address
-// Categorical policies by their definition: probabilities, draws, and PPO's objective of an action
-// of two choices with its gradient. Then PPO learns such actions.
+// Categorical policies: probabilities, draws, and what is masked. Then PPO and DQN learn such
+// actions. PPO's objective of them and its gradient: test_pytorch.cpp.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "numeric_differentiation.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/algorithms/dqn.h"
 #include "rltools/rl/algorithms/ppo.h"
@@ -143,25 +141,6 @@ struct Row {
     return clipped_choices<Match>(action, before, now, advantage, clip_range, weight, 4.0,
                                   gradient);
   }
-  long double log_ratio() const {
-    const int first = static_cast<int>(action[0]), second = static_cast<int>(action[1]);
-    return log_probability(now, 3, first) - log_probability(before, 3, first) +
-           log_probability(now + 3, 2, second) - log_probability(before + 3, 2, second);
-  }
-  double loss_by_the_book() const {
-    const long double ratio = expl(log_ratio());
-    const long double bounded = fminl(fmaxl(ratio, 1 - clip_range), 1 + clip_range);
-    return static_cast<double>(
-        -(fminl(ratio * advantage, bounded * advantage) + weight * entropy_by_the_book()) / 4);
-  }
-  long double entropy_by_the_book() const {
-    long double sum = 0;
-    for (int i = 0; i < 5; i++) {
-      const long double p = i < 3 ? log_probability(now, 3, i) : log_probability(now + 3, 2, i - 3);
-      sum -= expl(p) * p;
-    }
-    return sum;
-  }
 };
 
 }  // namespace
@@ -199,53 +178,9 @@ TEST_CASE("choices are drawn with their probabilities, by the uniform number alo
   CHECK(draw_choice(impossible, 2, 0.99999994f) == 1);
 }
 
-TEST_CASE("objective, divergence and entropy of a row are those of the definition") {
-  Row row;
-  const auto result = row.compute();
-  CHECK(result.objective ==
-        doctest::Approx(double(expl(row.log_ratio())) * row.advantage).epsilon(1e-13));
-  CHECK(result.is_clipped == 0);
-  CHECK(result.entropy == doctest::Approx(double(row.entropy_by_the_book())).epsilon(1e-13));
-  long double kl = 0;
-  for (int i = 0; i < 5; i++) {
-    const int first = i < 3 ? 0 : 3, count = i < 3 ? 3 : 2;
-    const long double before = log_probability(row.before + first, count, i - first);
-    kl += expl(before) * (before - log_probability(row.now + first, count, i - first));
-  }
-  CHECK(result.kl == doctest::Approx(double(kl)).epsilon(1e-12));
-  // What has not moved: to the last bit.
-  for (int i = 0; i < 5; i++) row.now[i] = row.before[i];
-  const auto same = row.compute();
-  CHECK(same.kl == 0);
-  CHECK(same.objective == row.advantage);
-}
-
-TEST_CASE("the gradient is that of the loss, where the ratio is within its range and beyond") {
-  struct {
-    double advantage, clip_range;
-    bool is_clipped;
-  } const cases[] = {{1.5, 0.75, false}, {-1.5, 0.75, false}, {1.5, 0.1, true}, {-1.5, 0.1, true}};
-  for (const auto& each : cases) {
-    CAPTURE(each.advantage);
-    CAPTURE(each.clip_range);
-    Row row;
-    row.advantage = each.advantage;
-    row.clip_range = each.clip_range;
-    CHECK(row.compute().is_clipped == (each.is_clipped ? 1u : 0u));
-    const std::vector<double> gradient(std::begin(row.gradient), std::end(row.gradient));
-    std::vector<double> expected;
-    for (double& logit : row.now) {
-      expected.push_back(numeric::derivative(logit, [&] { return row.loss_by_the_book(); }));
-    }
-    CHECK(numeric::relative_difference(gradient, expected) <= numeric::kTolerance);
-  }
-}
-
-TEST_CASE("PPO learns two choices at once, and tiles and checkpoints change no bit") {
+TEST_CASE("PPO learns two choices at once, and a checkpoint changes no bit") {
   Run<MatchPpo> run(1);
-  Run<WithTileRows<MatchPpo, 32>> tiled(1);
   initialize(Generic{}, run.training);
-  initialize(Generic{}, tiled.training);
   const float before = evaluate(Generic{}, run.training).mean;
   StepReport<MatchPpo> first;
   for (int i = 0; i < 17; i++) first = run.step(Generic{});
@@ -258,8 +193,6 @@ TEST_CASE("PPO learns two choices at once, and tiles and checkpoints change no b
     CHECK((action[0] == 0 || action[0] == 1 || action[0] == 2));
     CHECK((action[1] == 0 || action[1] == 1));
   }
-  tiled.train(Generic{}, 17);
-  CHECK(run.state() == tiled.state());
   Run<MatchPpo> later(1);
   initialize(Generic{}, later.training);
   later.set_state(run.state());

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "pendulum_ppo.h"
-#include "pendulum_sac.h"
 #include "pendulum_td3.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/fingerprint.h"
@@ -28,13 +27,6 @@ struct ScriptedTd3 : PendulumTd3 {
 using OneTd3 = ScriptedTd3<Scripted, 1>;
 using TwoTd3 = ScriptedTd3<Scripted, 2>;
 
-struct OneSac : PendulumSac {
-  using Environment = Scripted;
-  using Actor = Sac::TaskActor<Environment, 4>;
-  using Critic = Sac::TaskCritic<Environment, 4>;
-  static constexpr int kEpisodeSteps = 5, kBatchSize = 40, kTileRows = 20, kReplayCapacity = 40;
-};
-
 struct TwoPpo : PendulumPpo {
   using Environment = Scripted;
   using Actor = Ppo::TaskActor<Environment, 4>;
@@ -45,15 +37,6 @@ struct TwoPpo : PendulumPpo {
 
 struct TaskPpo : TwoPpo {
   using Hyperparameters = TaskHyperparametersOf<Ppo, Scripted>;
-};
-
-struct FourActions : Scripted {
-  static constexpr int kActionDim = 4;
-  static constexpr Channel kActions[] = {
-      {"a", "1", -1, 1}, {"b", "1", -1, 1}, {"c", "1", -1, 1}, {"d", "1", -1, 1}};
-};
-struct Choice : Scripted {
-  static constexpr Channel kActions[] = {{"way", "left|right", 0, 1}};
 };
 
 // A run whose steps end as this says.
@@ -76,25 +59,6 @@ Observation seen(const Buffer& buffer, std::uint32_t slot) {
 }
 
 }  // namespace
-
-TEST_CASE("a task learns with the networks and defaults of its algorithm") {
-  using Narrow = Mlp<float, Dimensions<2, 5, 4, 1>, Activation::relu, Activation::identity>;
-  static_assert(std::is_same_v<Ppo::TaskCritic<Scripted, 5, 4>, Narrow>);
-  static_assert(std::is_same_v<OneTd3::Actor::Shape, Dimensions<2, 4, 1>>);
-  static_assert(std::is_same_v<OneSac::Critic::Shape, Dimensions<3, 4, 1>>);
-  CHECK(Td3::TaskHyperparameters{}.steps == 100'000);
-  CHECK(Sac::TaskHyperparameters{}.learning_starts == 1000);
-  CHECK(Ppo::TaskHyperparameters{}.eval_freq == 100'000);
-  CHECK(Ppo::TaskHyperparameters{}.log_std_init == -0.7f);
-  CHECK(Ppo::OrthogonalHyperparameters{}.log_std_init == 0);
-  CHECK(Ppo::OrthogonalHyperparameters{}.n_epochs == Ppo::TaskHyperparameters{}.n_epochs);
-  using Few = Ppo::OrthogonalHyperparameters;
-  using Usual = Ppo::TaskHyperparameters;
-  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Scripted>, Few>);
-  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, FourActions>, Usual>);
-  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Choice>, Usual>);
-  static_assert(std::is_same_v<TaskHyperparametersOf<Sac, Scripted>, Sac::TaskHyperparameters>);
-}
 
 TEST_CASE("a task of few actions begins with orthogonal weights, an experiment does not") {
   ScriptedRun<TaskPpo> task({});
@@ -157,14 +121,6 @@ TEST_CASE("a transition that an environment truncates is not stored as terminate
   CHECK(state_is_consistent(run.training));
 }
 
-TEST_CASE("an episode is also truncated after the steps that it may have") {
-  ScriptedRun<OneTd3> run({});
-  run.train(Generic{}, 5);
-  CHECK(run.learner->environments.episodes[0] == 1);
-  CHECK(run.replay->flags[4] == 1);
-  CHECK(run.replay->flags[5] == 0);
-}
-
 TEST_CASE("only an environment that says so truncates") {
   ScriptedRun<ScriptedTd3<ScriptedHere, 1>> run({kTruncated, kTruncated, kLost});
   run.train(Generic{}, 3);
@@ -208,8 +164,8 @@ TEST_CASE("nothing is learnt from a step that is lost") {
   CHECK(state_is_finite(run.training));
 }
 
-TEST_CASE_TEMPLATE("an update waits for a step that is not lost", E, OneTd3, OneSac) {
-  ScriptedRun<E> run({kLost, kLost, kLost, kOn, kLost, kOn});
+TEST_CASE("an update waits for a step that is not lost") {
+  ScriptedRun<OneTd3> run({kLost, kLost, kLost, kOn, kLost, kOn});
   run.training.hyperparameters.learning_starts = 1;
   const std::uint32_t updates[] = {0, 0, 0, 1, 1, 2};
   for (const std::uint32_t expected : updates) {
@@ -333,14 +289,6 @@ TEST_CASE("an episode that has had all of its steps is not one under way") {
   CHECK(state_is_consistent(run.training));
   step++;
   CHECK_FALSE(state_is_consistent(run.training));
-}
-
-TEST_CASE("after a checkpoint before the first row there is nothing to truncate") {
-  ScriptedRun<TwoPpo> run({});
-  restart_lost_episodes(Generic{}, run.training);
-  for (const std::uint8_t done : run.replay->done) CHECK(done == run.replay->kRunning);
-  CHECK(run.replay->current_observation[0] == 1);
-  CHECK(state_is_consistent(run.training));
 }
 
 TEST_CASE("where the core plays the episodes a checkpoint has all of them") {

@@ -84,19 +84,6 @@ TEST_CASE_TEMPLATE("the table has unlike, short names, and defaults within bound
   check_table<H>();
 }
 
-TEST_CASE("the members have the list's names, types and defaults") {
-  TestHyperparameters h;
-  static_assert(std::is_same_v<decltype(h.count), std::uint32_t>);
-  static_assert(std::is_same_v<decltype(h.rate), float>);
-  CHECK(h.count == 3);
-  CHECK(h.rate == 0.25f);
-  h.rate = 0.75f;
-  CHECK(h.get_bits(index_of<TestHyperparameters>("rate")) == bits_of(0.75f));
-  CHECK(h.set_bits(0, 9));
-  CHECK(h.count == 9);
-  CHECK(h.rate == 0.75f);
-}
-
 TEST_CASE("bounds belong to the range, what is beyond is refused and changes nothing") {
   using H = TestHyperparameters;
   for (const std::uint32_t good : {1u, 2u, 10u}) CHECK(accepts<H>(0, good));
@@ -125,28 +112,4 @@ TEST_CASE("what is not a finite number is refused") {
       CHECK_FALSE(accepts<Td3Hyperparameters>(i, nan));
     }
   }
-}
-
-TEST_CASE("an index outside the table is refused") {
-  TestHyperparameters h;
-  for (const int index : {-1, TestHyperparameters::kCount, 1000}) {
-    CHECK_FALSE(h.set_bits(index, 1));
-  }
-  CHECK(h.count == 3);
-}
-
-TEST_CASE("every algorithm's list begins with the run's, and TD3 has the paper's values") {
-  const char* first[] = {"seed", "steps", "eval_freq", "n_eval_episodes", "report_every"};
-  for (int i = 0; i < 5; i++) CHECK(std::string(Td3Hyperparameters::info(i).name) == first[i]);
-  const PendulumTd3::Hyperparameters h;
-  CHECK(h.steps == 10000);
-  CHECK(h.eval_freq == 1000);
-  CHECK(h.learning_starts == 100);
-  CHECK(h.learning_rate == 1e-3f);
-  CHECK(h.gamma == 0.99f);
-  CHECK(h.tau == 0.005f);
-  CHECK(h.action_noise == 0.1f);
-  CHECK(h.target_policy_noise == 0.2f);
-  CHECK(h.target_noise_clip == 0.5f);
-  CHECK(h.policy_delay == 2);
 }

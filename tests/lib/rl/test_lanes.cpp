@@ -1,4 +1,4 @@
-// Test: more-as-firmware
+// Test: also-as-firmware
 // Environments stepped in lanes have the bits of one at a time; with --all also compiled as
 // firmware is, with the compiler's vector instructions.
 #include <doctest/doctest.h>
@@ -83,16 +83,7 @@ void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps,
 TEST_CASE("environments that are stepped in lanes have the bits of one at a time") {
   static_assert(!detail::kStepsInLanes<RandomPoint, 3>);
   static_assert(detail::kStepsInLanes<RandomPoint, 70>);
-#if defined(RLT_TEST_ALL)
-  check_many<RandomPoint, 3>(41, 7, 30);
-  check_many<RandomPoint, 16>(42, 7, 30);
-#endif
   check_many<RandomPoint, 70>(43, 7, 30);  // a block, and part of one
-#if defined(RLT_TEST_ALL)
-  check_many<Line, 33>(44, 20, 60);
-  check_many<Pendulum<float>, 5>(45, 10, 40);
-  check_many<Pendulum<float>, 200>(46, 150, 400);
-#endif
 }
 
 TEST_CASE("quadrotors in lanes have the bits of one at a time, whatever disturbs them") {
@@ -110,14 +101,8 @@ TEST_CASE("quadrotors in lanes have the bits of one at a time, whatever disturbs
   for (std::uint32_t task = 0; task < 3; task++) {
     settings.task = task;
     settings.target_s = 0.1f;
-#if defined(RLT_TEST_ALL)
-    check_many<Quadrotor<float>, 70>(50 + task, 40, 60, environment);
-#endif
     check_many<Quadrotor<float>, 70, Host>(50 + task, 40, 60, environment);
   }
-#if defined(RLT_TEST_ALL)
-  check_many<Quadrotor<float>, 3>(53, 40, 90, environment);
-#endif
 }
 
 TEST_CASE("an environment with its past actions has the bits of one at a time, too") {
@@ -128,10 +113,6 @@ TEST_CASE("an environment with its past actions has the bits of one at a time, t
   environment.settings.latency_ms = 20.0f;
   environment.settings.gust_m_s2 = 1.0f;
   check_many<Longer, 70, Host>(54, 20, 60, environment);
-#if defined(RLT_TEST_ALL)
-  check_many<WithActionHistory<Quadrotor<float>, 1>, 33, Host>(55, 20, 60);
-  check_many<WithActionHistory<Pendulum<float>, 4>, 40, Host>(56, 20, 60);
-#endif
 }
 
 TEST_CASE("environments of many fields, which a host transposes, have the bits of one at a time") {
@@ -139,14 +120,6 @@ TEST_CASE("environments of many fields, which a host transposes, have the bits o
   static_assert(!detail::kIsTransposed<Generic, Tumbling>);
   static_assert(!detail::kIsTransposed<Host, RandomPoint>);  // of two numbers
   static_assert(!detail::kIsTransposed<Host, Pendulum<double>>);
-#if defined(RLT_TEST_ALL)
-  check_many<Tumbling, 3, Host>(47, 30, 100);
-  check_many<Tumbling, 16, Host>(48, 30, 100);
-#endif
   check_many<Tumbling, 90, Host>(49, 30, 100);  // a block, a group of lanes, and part of one
   check_many<Pendulum<float>, 200, Host>(52, 150, 400);
-#if defined(RLT_TEST_ALL)
-  check_many<Tumbling, 33>(50, 30, 100);
-  check_many<RandomPoint, 70, Host>(51, 7, 30);
-#endif
 }

@@ -72,20 +72,8 @@ void check_rows(Counts& counts) {
 TEST_CASE("the objective of several rows has the bits of each") {
   Counts counts;
   check_rows<1, 1>(counts);
-  check_rows<2, 3>(counts);
   check_rows<8, 2>(counts);
-  check_rows<16, 1>(counts);
   check_rows<16, 4>(counts);
-  check_rows<16, 8>(counts);
   CHECK(counts.stopped > 5);
   CHECK(counts.clipped > counts.stopped + 5);
-}
-
-TEST_CASE("as many rows are taken at once as there are lanes, or a divisor of a tile's") {
-  static_assert(rows_at_once(256) == kLaneCount);
-  static_assert(rows_at_once(16) == 16);
-  static_assert(rows_at_once(24) == 8);
-  static_assert(rows_at_once(4) == 4);
-  static_assert(rows_at_once(5) == 1);
-  static_assert(rows_at_once(1) == 1);
 }

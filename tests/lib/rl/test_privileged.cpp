@@ -5,11 +5,9 @@
 
 #include <vector>
 
-#include "pendulum_sac.h"
 #include "point_experiments.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/runtime.h"
-#include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/fingerprint.h"
 #include "rltools/rl/policy_of_training.h"
@@ -33,15 +31,6 @@ inline void observe(Generic device, const ZeroPoint&, const RandomPoint::Paramet
 }  // namespace rlt
 
 namespace {
-
-template <class Place>
-struct PointSac : PendulumSac {
-  using Environment = Place;
-  using Actor = Mlp<float, Dimensions<3, 16, 4>, Activation::relu, Activation::identity>;
-  using Critic = typename PointTd3<Place>::Critic;
-  static constexpr int kEnvironments = 3, kEpisodeSteps = 7;
-  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 600;
-};
 
 template <class Place>
 struct PlacePpo : PointPpo {
@@ -75,17 +64,8 @@ void widen_critics(OffPolicy, const Narrow& narrow, Wide& wide) {
   wide.critic_1_target = wide.critic_1;
   wide.critic_2_target = wide.critic_2;
 }
-template <class Narrow, class Wide>
-void widen_critics(OnPolicy, const Narrow& narrow, Wide& wide) {
-  widen(narrow.critic, wide.critic);
-}
 
 void shorten(Td3Hyperparameters& hyper) { hyper.learning_starts = 60; }
-void shorten(SacHyperparameters& hyper) { hyper.learning_starts = 60; }
-void shorten(PpoHyperparameters& hyper) {
-  hyper.n_epochs = 2;
-  hyper.max_grad_norm = 0;  // the norm is a sum over all parameters, in their order
-}
 
 template <class Narrow, class Wide>
 void check_zeros_change_nothing() {
@@ -117,8 +97,6 @@ void check_zeros_change_nothing() {
 
 TEST_CASE("zeros behind the observation change no bit of what is learnt") {
   check_zeros_change_nothing<PointTd3<RandomPoint>, PointTd3<ZeroPoint>>();
-  check_zeros_change_nothing<PointSac<RandomPoint>, PointSac<ZeroPoint>>();
-  check_zeros_change_nothing<PlacePpo<RandomPoint>, PlacePpo<ZeroPoint>>();
 }
 
 TEST_CASE("a replay buffer keeps what critics see, and they learn from it") {
@@ -163,20 +141,4 @@ TEST_CASE("a rollout keeps what critics see, and the policy image has the policy
   act(Generic{}, run.training, MatrixView<const float, 1, 3>{observation}, action);
   CHECK(output[0] == action(0, 0));
   CHECK(output[1] == action(0, 1));
-}
-
-TEST_CASE("a history of actions is the policy's, and comes before what it does not see") {
-  using E = WithActionHistory<SecretPoint, 2>;
-  static_assert(E::kObservationDim == 7 && kCriticObservationDim<E> == 8);
-  E::State state;
-  E::Parameters parameters;
-  parameters.strength = 0.75f;
-  reset(Generic{}, E{}, parameters, state, {5, Purpose::environment_reset, 0});
-  const float action[] = {0.5f, -0.5f};
-  step(Generic{}, E{}, parameters, state, action, {5, Purpose::environment_step, 0});
-  float observation[8], within[4];
-  observe(Generic{}, E{}, parameters, state, observation, {5, Purpose::observation, 0});
-  observe(Generic{}, SecretPoint{}, parameters, state, within, {5, Purpose::observation, 0});
-  CHECK(std::vector<float>(observation, observation + 8) ==
-        std::vector<float>{within[0], within[1], within[2], 0.5f, -0.5f, 0.0f, 0.0f, 0.75f});
 }

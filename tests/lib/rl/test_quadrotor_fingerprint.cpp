@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <map>
 #include <set>
 #include <string>
 
@@ -25,9 +24,6 @@ constexpr int kObserved = kCriticObservationDim<Flown>;
 struct Edit {
   void (*settings)(Settings&, int which) = nullptr;
   void (*parameters)(Parameters&, int which) = nullptr;
-  void (*observation)(float* observation, const float* without_noise, int which) = nullptr;
-  void (*reset)(Flown::State&) = nullptr;
-  void (*result)(StepResult<float>&) = nullptr;
   int which = 0;
 };
 Edit edit;
@@ -47,13 +43,11 @@ void sample_parameters(Generic device, const Edited& environment, Parameters& pa
 void reset(Generic device, const Edited& environment, const Parameters& parameters,
            Edited::State& state, RandomStream random) {
   reset(device, edited(environment), parameters, state, random);
-  if (edit.reset != nullptr) edit.reset(state);
 }
 StepResult<float> step(Generic device, const Edited& environment, const Parameters& parameters,
                        Edited::State& state, const float* action, RandomStream random) {
-  auto result = step(device, edited(environment), parameters, state, action, random);
+  const auto result = step(device, edited(environment), parameters, state, action, random);
   CHECK(is_finite(result.reward));
-  if (edit.result != nullptr) edit.result(result);
   return result;
 }
 void observe(Generic device, const Edited& environment, const Parameters& parameters,
@@ -63,11 +57,6 @@ void observe(Generic device, const Edited& environment, const Parameters& parame
   bool finite = true;
   for (int i = 0; i < kObserved; i++) finite = finite && is_finite(observation[i]);
   CHECK(finite);  // of a NaN machines have different bits
-  if (edit.observation == nullptr) return;
-  float without_noise[kObserved];
-  flown.settings.noise = 0.0f;
-  observe(device, flown, parameters, state, without_noise, random);
-  edit.observation(observation, without_noise, edit.which);
 }
 
 std::uint32_t behavior_of(Edit changed) {
@@ -121,17 +110,6 @@ TEST_CASE("a probe's settings are such as a run may have") {
   }
 }
 
-TEST_CASE("the constants are those of a table, with wind and a delay") {
-  std::map<std::string, double> constants;
-  detail::visit_constants<Flown>("environment", [&](const ItemName& item, auto value) {
-    if (item.element < 0) constants[item.field] = static_cast<double>(value);
-  });
-  CHECK(constants.at("mass_kg") == doctest::Approx(0.027));
-  CHECK(constants.at("table") == 1);
-  CHECK(constants.at("latency") > 0);
-  CHECK(constants.at("gust_changes") > 0);
-}
-
 TEST_CASE("the fingerprint reaches what every setting of the quadrotor's switches on") {
   int numbers = 0;
   for (int i = 0; i < Settings::kCount; i++) {
@@ -147,50 +125,6 @@ TEST_CASE("the fingerprint reaches what every setting of the quadrotor's switche
     numbers++;
   }
   CHECK(numbers + 2 == Settings::kCount);  // with the choices of airframe and task
-}
-
-TEST_CASE("the fingerprint reaches every airframe and every task") {
-  Edit changed;
-  changed.parameters = [](Parameters& parameters, int table) {
-    if (static_cast<int>(parameters.table) == table) parameters.lift_2 *= kSlightly;
-    if (static_cast<int>(parameters.table) == table) parameters.lift_1 *= kSlightly;
-  };
-  for (int table = 0; table <= quadrotor::kTableCount; table++) {  // 0: the settings' own values
-    CAPTURE(table);
-    changed.which = table;
-    CHECK(is_noticed(changed));
-  }
-  const auto drawn = [](std::uint32_t choice) {  // which tables its probe draws
-    static std::uint32_t choice_of_airframe;
-    static std::set<std::uint32_t> tables;
-    choice_of_airframe = choice;
-    tables.clear();
-    Edit watched;
-    watched.settings = [](Settings& settings, int) {
-      if (settings.airframe != choice_of_airframe) settings.airframe = 0;
-    };
-    watched.parameters = [](Parameters& parameters, int) { tables.insert(parameters.table); };
-    behavior_of(watched);
-    tables.erase(0);
-    return tables;
-  };
-  CHECK(drawn(quadrotor::kAnyCrazyflie).size() == quadrotor::kCrazyflieTables);
-  CHECK(*drawn(quadrotor::kAnyAirframe).rbegin() > quadrotor::kCrazyflieTables);
-
-  Edit target;
-  target.settings = [](Settings& settings, int task) {
-    if (static_cast<int>(settings.task) == task) settings.target_m *= kSlightly;
-  };
-  for (const auto task : {quadrotor::Task::waypoints, quadrotor::Task::figure_eight}) {
-    CAPTURE(static_cast<int>(task));
-    target.which = static_cast<int>(task);
-    CHECK(is_noticed(target));
-  }
-  Edit hovers;
-  hovers.settings = [](Settings& settings, int) {
-    if (settings.task == static_cast<std::uint32_t>(quadrotor::Task::hover)) settings.task = 1;
-  };
-  CHECK(is_noticed(hovers));
 }
 
 TEST_CASE("the fingerprint reaches every parameter of an episode") {
@@ -221,31 +155,4 @@ TEST_CASE("the fingerprint reaches every parameter of an episode") {
     CHECK(is_noticed(changed) == (idle.count(name) == 0));
   });
   CHECK(changed.which + 1 == count);
-}
-
-TEST_CASE("the fingerprint reaches every sensor with its noise, starts and rewards") {
-  Edit value;
-  value.observation = [](float* observation, const float*, int which) {
-    observation[which] *= kSlightly;
-  };
-  Edit noise;
-  noise.observation = [](float* observation, const float* without_noise, int which) {
-    const float difference = observation[which] - without_noise[which];
-    observation[which] = without_noise[which] + difference * 1.001f;
-  };
-  for (int i = 0; i < kObserved; i++) {
-    CAPTURE(i);
-    value.which = noise.which = i;
-    CHECK(is_noticed(value));
-    CHECK(is_noticed(noise) == (i < contracts::Quadrotor::kObservationDim));
-  }
-  Edit start;
-  start.reset = [](Flown::State& state) { state.velocity_m_s[1] += 1e-4f; };
-  CHECK(is_noticed(start));
-  Edit reward;
-  reward.result = [](StepResult<float>& result) { result.reward *= kSlightly; };
-  CHECK(is_noticed(reward));
-  Edit end;
-  end.result = [](StepResult<float>& result) { result.terminated = false; };
-  CHECK(is_noticed(end));
 }

@@ -174,18 +174,6 @@ TEST_CASE("the buffer holds what the model holds, through wrap-around and episod
   }
 }
 
-TEST_CASE("a buffer that is cleared is as at first, whatever it held") {
-  Pair<5> pair;
-  const Buffer<5> at_first = *pair.buffer;
-  for (int i = 0; i < 8; i++) {
-    pair.observe();
-    pair.act(i == 3);
-  }
-  pair.observe();
-  clear(*pair.buffer);
-  CHECK(std::memcmp(pair.buffer.get(), &at_first, sizeof(at_first)) == 0);
-}
-
 TEST_CASE("samples are uniform over the transitions") {
   constexpr int kSlots = 301;
   Pair<kSlots> pair;

@@ -1,4 +1,3 @@
-// Test: address
 // The replay buffers of many environments: each is filled by its own, and all are sampled as one.
 #include <doctest/doctest.h>
 
@@ -50,20 +49,6 @@ std::vector<std::uint32_t> transitions(const Buffers& replay) {
 
 }  // namespace
 
-TEST_CASE("a slot's number tells buffer and slot") {
-  const auto replay = filled(5);
-  for (std::uint32_t number = 0; number < kCount * kSlots; number++) {
-    const auto [buffer, slot] = slot_of(*replay, number);
-    CHECK(&buffer == &replay->buffer[number / kSlots]);
-    CHECK(slot == number % kSlots);
-  }
-  const auto alone = std::make_unique<Buffer>();
-  const auto [buffer, slot] = slot_of(*alone, 5);
-  CHECK(&buffer == alone.get());
-  CHECK(slot == 5);
-  CHECK(&buffer_of(*alone, 0) == alone.get());
-}
-
 TEST_CASE("samples are uniform over the transitions of all buffers, filled or not") {
   for (const int steps : {1, 3, 20}) {
     const auto replay = filled(steps);
@@ -95,15 +80,6 @@ TEST_CASE("buffers with one transition among many ends are sampled all the same"
   std::uint32_t numbers[200];
   sample_slots(Generic{}, *replay, {1, Purpose::replay_sample, 5}, numbers, 200);
   for (const std::uint32_t number : numbers) CHECK(number == kSlots + 3);
-}
-
-TEST_CASE("cleared buffers are empty, each of them") {
-  auto replay = filled(5);
-  clear(*replay);
-  for (const Buffer& buffer : replay->buffer) {
-    CHECK(buffer.size == 0);
-    CHECK(buffer.position == 0);
-  }
 }
 
 TEST_CASE("contents that no run can have are found in each buffer") {

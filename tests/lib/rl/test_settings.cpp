@@ -140,14 +140,6 @@ TEST_CASE("settings follow the algorithm's hyperparameters in one list") {
   CHECK(values.seed == 77);
 }
 
-TEST_CASE("an experiment has defaults of its own for its environment's settings") {
-  CHECK(RunHyperparameters<FarSpringTd3>{}.environment.start == 2.0f);
-  CHECK(RunHyperparameters<SpringTd3>{}.environment.start == 0.25f);
-  Run<FarSpringTd3> run;
-  initialize(Generic{}, run.training);
-  CHECK(run.training.learner.environments.state[2].position == 2.0f);
-}
-
 TEST_CASE_TEMPLATE("every function of the environment sees the run's settings", E, SpringTd3,
                    SpringPpo) {
   Run<E> run;
@@ -167,14 +159,6 @@ TEST_CASE_TEMPLATE("every function of the environment sees the run's settings", 
     ended += train_step(Generic{}, run.training).episodes_ended;
   }
   CHECK(ended == 3 * steps);
-}
-
-TEST_CASE("an evaluation has the run's settings") {
-  Run<SpringTd3> near, far;
-  set(far, "start", 2.0f);
-  initialize(Generic{}, near.training);
-  initialize(Generic{}, far.training);
-  CHECK(evaluate(Generic{}, far.training).mean < 4.0f * evaluate(Generic{}, near.training).mean);
 }
 
 TEST_CASE("the fingerprint names the settings and leaves their values to the run") {

@@ -1,4 +1,3 @@
-// Test: address
 // SAC's squashed Gaussian far from the middle; its density and gradients: test_pytorch.cpp.
 #include <doctest/doctest.h>
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "pendulum_ppo.h"
-#include "pendulum_sac.h"
 #include "pendulum_td3.h"
 #include "rltools/devices/generic.h"
 #include "training_run.h"
@@ -143,17 +142,7 @@ TEST_CASE("the environment's state is its fields, each with its type, and not wh
   CHECK(run.state_sha256() != hash);
 }
 
-TEST_CASE("a tensor of a layer is named by its network, the layer from zero on, and its part") {
-  Run<PendulumTd3> run;
-  std::vector<std::string> names = run.tensor_names();
-  REQUIRE(names.size() > 6);
-  names.resize(6);
-  CHECK(names == std::vector<std::string>{"actor/0/weights", "actor/0/bias", "actor/1/weights",
-                                          "actor/1/bias", "actor/2/weights", "actor/2/bias"});
-}
-
 TEST_CASE("a number that is not finite is found in every array of the state") {
   check_that_every_number_counts<PendulumTd3>();
-  check_that_every_number_counts<PendulumSac>();
   check_that_every_number_counts<PendulumPpo>();
 }

@@ -1,4 +1,4 @@
-// Test: -Og more
+// Test: -Og
 // Training runs of each algorithm: the same bits whatever the kernel, the tile, an evaluation or a
 // pause; other bits for another seed.
 #include <doctest/doctest.h>
@@ -62,15 +62,11 @@ void check_devices(std::uint32_t steps) {
   CHECK(hash_after<E>(Host{}, steps) == hash_after<E>(Generic{}, steps));
 }
 
-// What is known is the reference's. Its own runs of these experiments, which take the compiler
-// long, are also compared in test_host_threads.cpp.
+// What is known is the reference's, whose kernels agree with the host's (kernel_agreement.h).
 template <class E>
 void check_known(std::uint32_t steps, const char* known) {
   CAPTURE(E::kName);
   CHECK(hash_after<E>(Host{}, steps) == known);
-#if defined(RLT_TEST_ALL)
-  CHECK(hash_after<E>(Generic{}, steps) == known);
-#endif
 }
 
 template <class E, int... TileRows>
@@ -117,30 +113,17 @@ TEST_CASE("the reference and the host's kernels end with the same bits") {
   check_known<PendulumSac>(300, "911d74e4aa447b12469518470046dab8144d5096eb0fb1ae3b9db8bafb547b80");
   check_known<PendulumPpo>(2 * kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 2,
                            "5a0c448bea487d57b86292bdfcefa3c594fa0a14362560b903b8a55ebe00fcde");
-#if defined(RLT_TEST_ALL)
-  check_devices<LineSac>(300);
-#endif
   check_devices<RandomPointPpo>(100);
-  check_devices<PointTd3<RandomPoint>>(150);
 }
 
 TEST_CASE("the tile size changes no bit") {
   check_tiles<PendulumTd3, 4>(200);
-  check_tiles<PendulumSac, 10>(200);
   check_tiles<RandomPointPpo, 2>(100);
-#if defined(RLT_TEST_ALL)
-  check_tiles<PendulumTd3, 100, 10>(200);
-  check_tiles<PendulumSac, 100>(200);
-  check_tiles<LineSac, 5>(300);
-  check_tiles<PendulumPpo, 128, 4>(kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 10);
-  check_tiles<RandomPointPpo, 16>(100);
-#endif
 }
 
 TEST_CASE("a run that continues from a copy of its state ends with the same bits") {
-  check_pauses<PendulumTd3>(260, {1, 100, 101, 200, 233});
-  check_pauses<PendulumSac>(260, {1, 100, 101, 199, 200, 231});
-  check_pauses<PointTd3<RandomPoint>>(150, {1, 33, 34, 77, 149});
+  check_pauses<PendulumTd3>(233, {1, 101, 200});
+  check_pauses<PendulumSac>(231, {1, 101, 200});
   check_pauses<PendulumPpo>(kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 5,
                             {256, 259, 264, 272, 300});
   // In the middle of each: rollouts, epochs; before a rollout, before its first minibatch, and

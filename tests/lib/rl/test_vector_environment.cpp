@@ -1,4 +1,3 @@
-// Test: address
 // Many environments run as one: each has the bits of one that is stepped alone with its streams,
 // whether its steps go to a replay buffer or to a rollout; and with parameters of each episode's
 // own.
@@ -13,7 +12,6 @@
 #include <vector>
 
 #include "environment_alone.h"
-#include "line_experiments.h"
 #include "point_experiments.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/evaluation.h"
@@ -25,12 +23,6 @@ using training_run::Run;
 namespace {
 
 using RandomPointTd3 = PointTd3<RandomPoint>;
-
-struct ThreeLinesTd3 : LineTd3 {
-  using Actor = Mlp<float, Dimensions<1, 16, 2>, Activation::relu, Activation::tanh>;
-  using Critic = Mlp<float, Dimensions<3, 32, 1>, Activation::relu, Activation::identity>;
-  static constexpr int kEnvironments = 3, kReplayCapacity = 2000;
-};
 
 using Alone = rlt::Alone<RandomPoint>;
 
@@ -390,16 +382,4 @@ TEST_CASE("what lies in several pieces is counted, named and stored as one array
   REQUIRE(positions.size() == sizeof expected);
   CHECK(std::memcmp(positions.data(), expected, sizeof expected) == 0);
   CHECK(state_bytes(run.training) == run.state().size());
-}
-
-TEST_CASE("TD3 with three environments learns to stay in the middle of the line") {
-  Run<ThreeLinesTd3> run(1);
-  run.training.hyperparameters.n_eval_episodes = 50;
-  initialize(Generic{}, run.training);
-  const float untrained = evaluate(Generic{}, run.training).mean;
-  run.train(Generic{}, 1000);
-  const float trained = evaluate(Generic{}, run.training).mean;
-  CHECK(untrained < 18.0f);
-  CHECK(trained > 19.25f);  // of 20, from up to a quarter away
-  CHECK(run.learner->progress.step == 3000);
 }

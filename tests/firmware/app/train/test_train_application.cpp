@@ -45,18 +45,6 @@ TEST_CASE("a board says who it is, and that it lives") {
   CHECK(identity.unique_id[15] == 15);
 }
 
-TEST_CASE("the stack's use comes on request") {
-  Board board;
-  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_NAMED_VALUE_INT) ==
-        MAV_RESULT_ACCEPTED);
-  const auto values = board.all(MAVLINK_MSG_ID_NAMED_VALUE_INT, mavlink_msg_named_value_int_decode);
-  REQUIRE(values.size() == 2);
-  CHECK(std::string(values[0].name) == "stack");
-  CHECK(values[0].value == 4096);
-  CHECK(std::string(values[1].name, 10) == "stack_peak");
-  CHECK(values[1].value == 1234);
-}
-
 TEST_CASE("ground control programs are told of files and bytewise parameters") {
   Board board;
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_AUTOPILOT_VERSION) ==
@@ -322,36 +310,6 @@ TEST_CASE("reported losses are means since the last report") {
   }
 }
 
-TEST_CASE_FIXTURE(ShortRun, "a new run reports no losses of the run before") {
-  board.start_and_train(15);
-  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
-  board.received.clear();
-  board.train_until(10);
-  const auto progress = progress_in(board);
-  REQUIRE(progress.size() == 1);
-  CHECK(progress[0].updates == 0);
-  CHECK(std::isnan(progress[0].metrics[kCritic1]));
-  CHECK(std::isnan(progress[0].metrics[kActor]));
-}
-
-TEST_CASE("what evaluations took is counted apart, from the start of the run") {
-  Board board;
-  board.set_short_run();
-  board.run.training.hyperparameters.eval_freq = 1000000;
-  const auto after = [&](std::uint32_t n_eval_episodes) {
-    board.run.training.hyperparameters.n_eval_episodes = n_eval_episodes;
-    board.command(MAV_CMD_RLT_START);
-    board.train_to_rest();
-    return result_in(board);
-  };
-  const auto few = after(1), many = after(40);  // the one evaluation at the end
-  CHECK(few.evaluation_counter > 0);
-  CHECK(many.evaluation_counter > 5 * few.evaluation_counter);
-  CHECK(many.evaluation_counter < many.counter);
-  CHECK(after(1).evaluation_counter == few.evaluation_counter);
-}
-
 TEST_CASE_FIXTURE(ShortRun, "the counter counts training only, from the start of the run") {
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
   board.turns(10);
@@ -445,4 +403,87 @@ TEST_CASE("without its environment's simulator a board does not train") {
   CHECK(board.state() == RLT_STATE_IDLE);
   TinyPendulum::missing = nullptr;
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+}
+
+// -- hyperparameters ------------------------------------------------------------------------------
+
+TEST_CASE("hyperparameters: listed, read by name and by index") {
+  Board board;
+  mavlink_param_request_list_t everything{};
+  everything.target_system = kSelf.system;
+  board.exchange(mavlink_msg_param_request_list_encode, everything);
+  const auto values = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
+  REQUIRE(values.size() == static_cast<std::size_t>(Td3Hyperparameters::kCount));
+  for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
+    const auto& value = values[static_cast<std::size_t>(i)];
+    const ParameterInfo& info = Td3Hyperparameters::info(i);
+    CHECK(std::string(value.param_id, strnlen(value.param_id, 16)) ==
+          std::string(info.name).substr(0, 16));
+    CHECK(value.param_index == i);
+    CHECK(value.param_count == Td3Hyperparameters::kCount);
+    CHECK(value.param_type ==
+          (info.type == DataType::u32 ? MAV_PARAM_TYPE_UINT32 : MAV_PARAM_TYPE_REAL32));
+    std::uint32_t bits;
+    std::memcpy(&bits, &value.param_value, 4);
+    CHECK(bits == board.run.training.hyperparameters.get_bits(i));
+  }
+
+  mavlink_param_request_read_t by_name{};
+  by_name.param_index = -1;
+  by_name.target_system = kSelf.system;
+  std::memcpy(by_name.param_id, "gamma", 5);
+  board.exchange(mavlink_msg_param_request_read_encode, by_name);
+  auto answers = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].param_value == 0.99f);
+
+  mavlink_param_request_read_t by_index{};
+  by_index.param_index = 1;
+  by_index.target_system = kSelf.system;
+  board.exchange(mavlink_msg_param_request_read_encode, by_index);
+  answers = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
+  REQUIRE(answers.size() == 1);
+  CHECK(std::string(answers[0].param_id) == "steps");
+
+  by_index.param_index = Td3Hyperparameters::kCount;
+  board.exchange(mavlink_msg_param_request_read_encode, by_index);
+  CHECK(board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode).empty());
+  CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
+}
+
+TEST_CASE("hyperparameters: every bit of an integer arrives, also those of a signaling NaN") {
+  Board board;
+  for (const std::uint32_t seed : {0u, 1u, 0x7fa00001u, 0xffa00001u, 0x80000000u, 0xffffffffu}) {
+    board.set("seed", seed);
+    CHECK(board.run.training.hyperparameters.seed == seed);
+  }
+}
+
+TEST_CASE("hyperparameters: what is not allowed is refused with the old value and the reason") {
+  Board board;
+  const auto refused = [&](const char* name, std::uint32_t bits, std::uint8_t type,
+                           const char* reason) {
+    const auto before = board.run.training.hyperparameters;
+    const auto answer = board.set_bits(name, bits, type);
+    CHECK(board.texts() == std::vector<std::string>{reason});
+    for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
+      CHECK(board.run.training.hyperparameters.get_bits(i) == before.get_bits(i));
+      if (std::string(name) != Td3Hyperparameters::info(i).name) continue;
+      std::uint32_t answered;
+      std::memcpy(&answered, &answer.param_value, 4);
+      CHECK(answered == before.get_bits(i));
+    }
+  };
+  const char* bounds = "hyperparameter refused: out of bounds";
+  refused("steps", 0, MAV_PARAM_TYPE_UINT32, bounds);
+  refused("gamma", 0x3f800001u, MAV_PARAM_TYPE_REAL32, bounds);          // 1 + epsilon
+  refused("gamma", 0x7fc00000u, MAV_PARAM_TYPE_REAL32, bounds);          // NaN
+  refused("learning_rate", 0x7f800000u, MAV_PARAM_TYPE_REAL32, bounds);  // infinity
+  refused("gamma", 0, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: it is of another type");
+  board.set_short_run(1000);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  refused("steps", 5, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: pause training first");
+  // A repeated request for the value that holds is no error.
+  board.set_bits("steps", 1000, MAV_PARAM_TYPE_UINT32);
+  CHECK(board.texts().empty());
 }

@@ -5,13 +5,14 @@ namespace kernel_agreement {
 namespace {
 
 std::vector<DenseKernels> dense_table() {
-  std::vector<DenseKernels> table = kernels_of_pairs<Generic>();
+  std::vector<DenseKernels> table = kernels_of_sizes<Generic>();
   for (const auto& kernels : {
            kernels_of_sums<Generic, Activation::identity>(),
            kernels_of_sums<Generic, Activation::relu>(),
            kernels_of_sums<Generic, Activation::tanh>(),
            dense_kernels<Generic, Activation::tanh, 100, 13, 4>(),
            dense_kernels<Generic, Activation::relu, 100, 64, 13>(),
+           dense_kernels<Generic, Activation::relu, 100, 13, 64>(),
            kernels_of_blocks<Generic>(),
            // test_kernels_blas.cpp, test_kernels_host_threads.cpp
            dense_kernels<Generic, Activation::relu, 100, 64, 64>(),
@@ -55,7 +56,8 @@ const OptimizerKernels* reference_of(const OptimizerKernels& device) {
 }
 
 const RecurrentKernels* reference_of(const RecurrentKernels& device) {
-  static const std::vector<RecurrentKernels> table = kernels_of_recurrent<Generic>();
+  static const std::vector<RecurrentKernels> table{kernels_of_narrow_recurrent<Generic>(),
+                                                   kernels_of_wide_recurrent<Generic>()};
   return find(table,
               [&](const RecurrentKernels& kernels) { return kernels.width == device.width; });
 }

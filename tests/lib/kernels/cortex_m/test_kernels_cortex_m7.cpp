@@ -1,4 +1,4 @@
-// Test: kernel_agreement address more
+// Test: kernel_agreement address
 // The kernels that device CortexM7 selects: which one for each operation, and the same bits as the
 // reference, what it has in the processor's instructions apart.
 #include <cmath>

@@ -1,4 +1,4 @@
-// Test: kernel_agreement more-as-firmware
+// Test: kernel_agreement also-as-firmware
 // The kernels that device Host selects: which one for each operation, and the same bits as the
 // reference.
 #include "dense_at_run_time_agreement.h"

@@ -19,22 +19,6 @@ TEST_CASE("the kernels for a core whose loads delay multiply-adds give the refer
   kernel_agreement::run_briefly<rlt::Host>();
 }
 
-namespace {
-
-// Rows x Columns numbers, of which `nonzero` says where they are not zero.
-template <int Rows, int Columns, class Nonzero>
-std::vector<float> numbers_where(Nonzero&& nonzero) {
-  std::vector<float> values;
-  for (int row = 0; row < Rows; row++) {
-    for (int column = 0; column < Columns; column++) {
-      values.push_back(nonzero(row, column) ? 1.0f : 0.0f);
-    }
-  }
-  return values;
-}
-
-}  // namespace
-
 TEST_CASE("ReLU by class of number gives the bits of a comparison") {
   using Limits = std::numeric_limits<float>;
   const std::vector<float> interesting = {0.0f,
@@ -91,29 +75,6 @@ TEST_CASE("a few sums in a whole vector are the reference's, for rows of several
   check_short_row<rlt::Activation::identity, 17, 8>();
 }
 
-TEST_CASE("zeros are left out where four that share their terms have few of them together") {
-  using rlt::kernels::Sharing;
-  using rlt::kernels::skipping_pays;
-  const auto all = numbers_where<100, 64>([](int, int) { return true; });
-  const auto same_rows = numbers_where<100, 64>([](int, int column) { return column % 2 == 0; });
-  const auto other_rows = numbers_where<100, 64>([](int row, int k) { return (row + k) % 2 == 0; });
-  const auto last_of_four = numbers_where<100, 64>([](int, int column) { return column % 4 == 3; });
-  const auto same_columns = numbers_where<100, 64>([](int row, int) { return row % 4 < 2; });
-  CHECK_FALSE(skipping_pays<100, 64, Sharing::rows>(all.data()));
-  CHECK_FALSE(skipping_pays<100, 64, Sharing::columns>(all.data()));
-  CHECK(skipping_pays<100, 64, Sharing::rows>(same_rows.data()));
-  CHECK_FALSE(skipping_pays<100, 64, Sharing::columns>(same_rows.data()));
-  CHECK_FALSE(skipping_pays<100, 64, Sharing::rows>(other_rows.data()));
-  CHECK_FALSE(skipping_pays<100, 64, Sharing::columns>(other_rows.data()));
-  CHECK_FALSE(skipping_pays<100, 64, Sharing::columns>(last_of_four.data()));
-  CHECK(skipping_pays<100, 64, Sharing::rows>(last_of_four.data()));
-  CHECK_FALSE(skipping_pays<100, 64, Sharing::rows>(same_columns.data()));
-  CHECK(skipping_pays<100, 64, Sharing::columns>(same_columns.data()));
-  // Fewer rows than share a word, and rows that are no multiple of four long.
-  const auto few = numbers_where<3, 30>([](int, int column) { return column < 4; });
-  CHECK(skipping_pays<3, 30, Sharing::rows>(few.data()));
-  CHECK(skipping_pays<3, 30, Sharing::columns>(few.data()));
-}
 #else
 TEST_CASE("no vectors of 512 bits" * doctest::skip()) {}
 #endif

@@ -1,4 +1,4 @@
-// Test: kernel_agreement address
+// Test: kernel_agreement address all
 // The host's kernels with no vectors: plain register tiles, as on a machine that has no others.
 #define RLT_VECTOR_BITS 0
 #include "dense_at_run_time_agreement.h"

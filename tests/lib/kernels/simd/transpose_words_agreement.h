@@ -44,7 +44,7 @@ void check_transpositions() {
 TEST_CASE("structs of any number of words are transposed into lanes and back") {
   static_assert(!decltype(transposes_fast(Generic{}))::value);
   static_assert(decltype(transposes_fast(Host{}))::value == (kernels::kLanes > 1));
-  check_transpositions<1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 31, 32, 33, 40, 44, 47, 49>();
+  check_transpositions<1, 3, 4, 7, 8, 16, 17, 33, 44>();
 }
 
 }  // namespace rlt

@@ -1,6 +1,5 @@
 // Test: threads
-// What a pool consists of: the handing over of tasks, claim by claim, and the rule by which a
-// caller works alone. The threads themselves: test_pool.cpp.
+// The handing over of tasks, claim by claim. The threads themselves: test_pool.cpp.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -9,7 +8,6 @@
 #include <vector>
 
 #include "rltools/kernels/threads/handover.h"
-#include "rltools/kernels/threads/punctuality.h"
 
 using namespace rlt::threads;
 
@@ -76,13 +74,6 @@ bool wakes_workers(Handover& handover) {
   for (std::thread& worker : workers) are_served ? worker.join() : worker.detach();
   handover.begin_workers();
   return are_served;
-}
-
-// How many calls in a row are to work alone.
-int calls_alone(Punctuality& punctuality) {
-  int calls = 0;
-  while (calls < 100000 && punctuality.works_alone()) calls++;
-  return calls;
 }
 
 }  // namespace
@@ -176,38 +167,4 @@ TEST_CASE("workers that have fallen asleep are woken, all that are wanted") {
   in_parent.suspend();
   in_parent.resume();
   CHECK(wakes_workers<2>(in_parent));
-}
-
-TEST_CASE("after the worker was late the caller works alone, longer each time, within bounds") {
-  Punctuality punctuality;
-  CHECK(calls_alone(punctuality) == 0);
-  for (const int expected : {256, 512, 1024, 2048, 4096, 8192, 16384, 16384, 16384}) {
-    punctuality.note_late();
-    CHECK(calls_alone(punctuality) == expected);
-  }
-}
-
-TEST_CASE("each time in time shortens what comes after the next delay, down to the least") {
-  Punctuality punctuality;
-  punctuality.note_late();  // 512 the next time
-  CHECK(calls_alone(punctuality) == 256);
-  for (int i = 0; i < 100; i++) punctuality.note_in_time();
-  punctuality.note_late();  // 412; 824 the next time
-  CHECK(calls_alone(punctuality) == 412);
-  for (int i = 0; i < 10000; i++) punctuality.note_in_time();
-  punctuality.note_late();
-  CHECK(calls_alone(punctuality) == 256);
-}
-
-TEST_CASE("a worker that claims nothing is late when that goes on, in a row") {
-  Punctuality punctuality;
-  for (int i = 0; i < 255; i++) punctuality.note_unclaimed();
-  CHECK(calls_alone(punctuality) == 0);
-  punctuality.note_in_time();
-  for (int i = 0; i < 255; i++) punctuality.note_unclaimed();
-  CHECK(calls_alone(punctuality) == 0);
-  punctuality.note_unclaimed();
-  CHECK(calls_alone(punctuality) == 256);
-  for (int i = 0; i < 255; i++) punctuality.note_unclaimed();  // counted anew
-  CHECK(calls_alone(punctuality) == 0);
 }

@@ -1,18 +1,14 @@
-// Test: -Og threads more
-// The device with several threads: networks and whole training runs end in the bits of one thread.
-// The pool of threads itself: test_pool.cpp.
+// Test: -Og threads
+// The device with several threads: a network and a training run end in the bits of one thread.
+// Other algorithms: test_training_on_threads.cpp; the pool of threads itself: test_pool.cpp.
 #include <dirent.h>
 #include <doctest/doctest.h>
 #include <sched.h>
 
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <string>
 
-#include "pendulum_sac.h"
 #include "pendulum_td3.h"
-#include "point_experiments.h"
 #include "rltools/devices/host_threads.h"
 #include "training_run.h"
 
@@ -57,6 +53,8 @@ std::string hash_on_threads(int threads, std::uint32_t steps) {
 
 template <class E>
 using WholeBatch = WithTileRows<E, E::kBatchSize>;
+template <class E>
+using Shared = WithSecondCriticScratch<WholeBatch<E>>;
 
 struct ThreePendulums : PendulumTd3 {
   static constexpr int kEnvironments = 3, kEpisodeSteps = 30;
@@ -68,147 +66,17 @@ struct Normalized : E {
   static constexpr int kAveragedUpdates = 20;  // of the actor, which is the policy
 };
 
-// Forward and both backward passes of a batch of 101 (not a multiple of a tile, nor of two).
-template <class Network>
-struct Passes {
-  static constexpr int kBatch = 101;
-  Matrix<float, kBatch, Network::kInputDim> input, input_gradient, only_input_gradient;
-  Matrix<float, kBatch, 1> last_input_gradient;
-  Matrix<float, kBatch, Network::kOutputDim> output, output_gradient;
-  MlpBuffer<Network, kBatch> buffer;
-  GradientBuffer<float, kBatch, Network::widest_hidden()> gradient_buffer;
-  Network network, gradient;
-  AdamState<Network> optimizer;
-
-  template <class Device>
-  void run(Device device) {
-    const auto fill = [&](auto& matrix, std::uint32_t index) {
-      fill_standard_normal(device, {5, Purpose::shuffle, index}, matrix.data(),
-                           kBatch * std::decay_t<decltype(matrix)>::kColumns);
-    };
-    initialize_kaiming(device, network, 5, 0);
-    initialize(optimizer);
-    set_zero(gradient);
-    fill(input, 0);
-    forward(device, network, input, output, buffer);
-    fill(output_gradient, 1);
-    backward_input(device, network, input, output, buffer, output_gradient.data(),
-                   only_input_gradient.data(), gradient_buffer);
-    fill(output_gradient, 1);
-    backward_input<Network::kInputDim - 1>(device, network, input, output, buffer,
-                                           output_gradient.data(), last_input_gradient.data(),
-                                           gradient_buffer);
-    fill(output_gradient, 1);
-    backward(device, network, input, output, buffer, output_gradient.data(), gradient,
-             input_gradient.data(), gradient_buffer);
-    adam_step(device, AdamParameters<float>{1e-3f, 0.9f, 0.999f, 1e-8f}, optimizer, gradient,
-              network);
-  }
-};
-
-template <class Network>
-void require_same_passes(int threads) {
-  HostThreads device;
-  device.pool = &own_pool;
-  REQUIRE(set_threads(device, threads));
-  const auto one = std::make_unique<Passes<Network>>();
-  const auto two = std::make_unique<Passes<Network>>();
-  one->run(HostSimd{});
-  two->run(device);
-  const auto same = [](const auto& a, const auto& b) {
-    return std::memcmp(a.values, b.values, sizeof a.values) == 0;
-  };
-  CHECK(same(one->output, two->output));
-  CHECK(same(one->only_input_gradient, two->only_input_gradient));
-  CHECK(same(one->input_gradient, two->input_gradient));
-  CHECK(same(one->gradient, two->gradient));
-  CHECK(same(one->network, two->network));
-  CHECK(same(one->only_input_gradient, one->input_gradient));
-  CHECK(same(one->last_input_gradient, two->last_input_gradient));
-  for (int row = 0; row < Passes<Network>::kBatch; row++) {
-    CHECK(one->last_input_gradient(row, 0) == one->input_gradient(row, Network::kInputDim - 1));
-  }
-}
-
 }  // namespace
 
-TEST_CASE("networks of every activation, depth and width give the bits of one thread") {
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-#if defined(RLT_TEST_ALL)
-    require_same_passes<Mlp<float, Dimensions<4, 64, 64, 1>, Activation::relu, Activation::tanh>>(
-        threads);
-#endif
-    require_same_passes<
-        Mlp<float, Dimensions<33, 65, 47, 3>, Activation::gelu, Activation::identity>>(threads);
-#if defined(RLT_TEST_ALL)
-    require_same_passes<Mlp<float, Dimensions<300, 20>, Activation::relu, Activation::tanh>>(
-        threads);
-#endif
-    // Divided into more parts than there are threads.
-    require_same_passes<Mlp<float, Dimensions<150, 130>, Activation::relu, Activation::tanh>>(
-        threads);
-  }
-}
-
 TEST_CASE("TD3 ends with the same bits on one thread, on two and on three") {
-  const std::string expected = hash_after<PendulumTd3>(Generic{}, 250);
-#if defined(RLT_TEST_ALL)
-  CHECK(hash_after<WholeBatch<PendulumTd3>>(HostSimd{}, 250) == expected);
-  CHECK(hash_after<WithSecondCriticScratch<PendulumTd3>>(HostSimd{}, 250) == expected);
-#endif
+  using E = Normalized<ThreePendulums>;
+  constexpr std::uint32_t kSteps = 120;
+  const std::string expected = hash_after<E>(Generic{}, kSteps);
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
-#if defined(RLT_TEST_ALL)
-    CHECK(hash_on_threads<WholeBatch<PendulumTd3>>(threads, 250) == expected);
-    CHECK(hash_on_threads<WithSecondCriticScratch<PendulumTd3>>(threads, 250) == expected);
-#endif
-    CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumTd3>>>(threads, 250) ==
-          expected);
+    CHECK(hash_on_threads<Shared<E>>(threads, kSteps) == expected);
   }
 }
-
-#if defined(RLT_TEST_ALL)
-TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
-  const std::string expected = hash_after<PendulumSac>(Generic{}, 200);
-  CHECK(hash_after<WithSecondCriticScratch<PendulumSac>>(HostSimd{}, 200) == expected);
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-    CHECK(hash_on_threads<WholeBatch<PendulumSac>>(threads, 200) == expected);
-    CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumSac>>>(threads, 200) ==
-          expected);
-  }
-}
-
-#endif
-
-TEST_CASE("with a normalizer of observations and an average of the actor they end so too") {
-  const std::string expected = hash_after<Normalized<PendulumSac>>(Generic{}, 150);
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-    using Shared = WithSecondCriticScratch<WholeBatch<Normalized<PendulumSac>>>;
-    CHECK(hash_on_threads<Shared>(threads, 150) == expected);
-  }
-  CHECK(hash_after<Normalized<ThreePendulums>>(HostThreads{}, 120) ==
-        hash_after<Normalized<ThreePendulums>>(Generic{}, 120));
-}
-
-TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {
-  const std::string expected = hash_after<PendulumPpo>(Generic{}, 270);
-  CHECK(hash_on_threads<WholeBatch<PendulumPpo>>(2, 270) == expected);
-#if defined(RLT_TEST_ALL)
-  CHECK(hash_on_threads<PendulumPpo>(2, 270) == expected);
-  CHECK(hash_after<RandomPointPpo>(HostThreads{}, 90) == hash_after<RandomPointPpo>(Generic{}, 90));
-#endif
-}
-
-#if defined(RLT_TEST_ALL)
-TEST_CASE("three environments that two threads share end with the same bits") {
-  const std::string expected = hash_after<ThreePendulums>(Generic{}, 120);
-  CHECK(hash_after<ThreePendulums>(HostSimd{}, 120) == expected);
-  CHECK(hash_after<ThreePendulums>(HostThreads{}, 120) == expected);
-}
-#endif
 
 TEST_CASE("a board's scratch memory has room for one critic's work only") {
   CHECK(Scratch<PendulumTd3>::kGradients == 1);
@@ -239,9 +107,9 @@ TEST_CASE("a process that is left with one processor goes on with the same bits"
   }
   REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
   CHECK(threads::available_processors() == 1);
-  using Experiment = WithSecondCriticScratch<WholeBatch<PendulumTd3>>;
-  const std::string hash = hash_after<Experiment>(HostThreads{}, 250);
+  using Experiment = Normalized<ThreePendulums>;
+  const std::string hash = hash_after<Shared<Experiment>>(HostThreads{}, 120);
   REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
-  CHECK(hash == hash_after<PendulumTd3>(Generic{}, 250));
+  CHECK(hash == hash_after<Experiment>(Generic{}, 120));
 }
 #endif

@@ -1,4 +1,4 @@
-// Test: -O1 threads
+// Test: threads
 // The pool of threads: each task is done once, by as many threads as there are to be; they sleep,
 // wake up, end, and do without a processor or a thread that is not to be had; a process that forks
 // goes on, and its child too.
@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
-#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -46,33 +45,6 @@ int threads_of(Pool& pool, int count, int existing) {
   return static_cast<int>(std::unique(on.begin(), on.end()) - on.begin());
 }
 int threads_of(Pool& pool, int count) { return threads_of(pool, count, count); }
-
-// Whether the caller shares two short tasks: task 0 waits until another thread has begun task 1.
-bool is_shared(Pool& pool, int patience_ms = 10000, int longer_us = 0) {
-  std::atomic<bool> is_begun{false};
-  bool is_in_time = false;
-  const auto tasks = [&](int index) {
-    if (index == 1) {
-      is_begun = true;
-      usleep(static_cast<unsigned>(longer_us));
-      return;
-    }
-    for (int i = 0; i < patience_ms * 10 && !is_begun; i++) usleep(100);
-    is_in_time = is_begun;
-  };
-  pool.run_tasks(2, tasks);
-  return is_in_time;
-}
-
-// How many calls the caller does alone, before a thread is to help again in the next one.
-int calls_alone(Pool& pool, int most) {
-  const pthread_t self = pthread_self();
-  int calls = 0;
-  bool is_alone = true;
-  const auto tasks = [&](int) { is_alone = is_alone && pthread_equal(pthread_self(), self); };
-  for (; calls < most && is_alone; calls++) pool.run_tasks(2, tasks);
-  return calls;
-}
 
 double processor_seconds() {
   timespec now;
@@ -288,26 +260,6 @@ TEST_CASE("tasks within a task are done by the thread that comes to them") {
   }
 }
 
-TEST_CASE("a caller whose worker was late does short tasks alone for a time, and long ones never" *
-          doctest::skip(available_processors() < 2)) {
-  static Pool pool;
-  REQUIRE(is_shared(pool, 10000, 200000));
-  CHECK(calls_alone(pool, 255) == 255);
-  CHECK(threads_of(pool, 2) == 2);
-#if !defined(__SANITIZE_THREAD__)
-  CHECK(status_of_child([&] { return is_shared(pool); }) == 0);  // whose worker is another one
-#endif
-  CHECK_FALSE(is_shared(pool, 1));
-  CHECK(is_shared(pool));
-}
-
-TEST_CASE("a caller whose worker was in time shares its next call" *
-          doctest::skip(available_processors() < 2)) {
-  static Pool pools[50];  // on a busy machine it is late in some of them
-  CHECK(std::any_of(std::begin(pools), std::end(pools),
-                    [](Pool& pool) { return is_shared(pool) && is_shared(pool, 100); }));
-}
-
 TEST_CASE("the threads take no processor time while there is nothing to do") {
   static Pool pool;
   REQUIRE(pool.set_threads(4));
@@ -317,46 +269,6 @@ TEST_CASE("the threads take no processor time while there is nothing to do") {
   usleep(400000);
   CHECK(processor_seconds() - before < 0.2);
 }
-
-#if defined(__linux__)
-TEST_CASE("a worker leaves the processor of its caller" *
-          doctest::skip(available_processors() < 2)) {
-  const int processor = threads::current_processor();
-  std::thread([&] {
-    REQUIRE(threads::leave_processor(threads::current_processor()));
-    CHECK(available_processors() > 1);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(processor, &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
-    CHECK(threads::current_processor() == processor);
-    CHECK_FALSE(threads::leave_processor(processor));  // it may use no other
-    CHECK(available_processors() == 1);
-  }).join();
-}
-
-TEST_CASE("a caller whose processor is the only one of its worker works alone for a time" *
-          doctest::skip(available_processors() < 2)) {
-  std::thread([] {
-    static Pool pool;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(threads::current_processor(), &one);
-    std::atomic<int> begun{0}, failed{0};
-    const auto stay_there = [&](int) {
-      failed += sched_setaffinity(0, sizeof one, &one) == 0 ? 0 : 1;
-      begun++;
-      for (int i = 0; i < 100000 && begun < 2; i++) usleep(100);
-    };
-    pool.run_long_tasks(2, stay_there);
-    REQUIRE(failed == 0);
-    REQUIRE(begun == 2);
-    REQUIRE(is_shared(pool));
-    CHECK(calls_alone(pool, 256) == 256);
-    CHECK(is_shared(pool));
-  }).join();
-}
-#endif
 
 #if !defined(__SANITIZE_THREAD__)
 TEST_CASE("the child of a fork has threads of its own" *

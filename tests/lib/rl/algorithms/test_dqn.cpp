@@ -1,6 +1,5 @@
-// Test: address
 // DQN by its definition: what it chooses while it explores, and when it learns and its target
-// network follows. An update: test_pytorch_choices.cpp.
+// network follows. An update: test_pytorch.cpp.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -195,21 +195,6 @@ TEST_CASE("the schedule's step size falls until the run's end, and stays there")
   CHECK(run.learn().metrics.learning_rate == 1e-3f * 0.5f);
 }
 
-TEST_CASE("a step is as large as the schedule's step size") {
-  const auto moved = [](float lr_end_factor) {
-    Learning run(6);
-    run.training.hyperparameters.adaptive_lr = 0;
-    run.training.hyperparameters.lr_end_factor = lr_end_factor;
-    run.training.hyperparameters.steps = run.learner->progress.step;
-    const float before = run.learner->log_std.values[0];
-    run.learn();
-    return run.learner->log_std.values[0] - before;
-  };
-  CHECK(moved(1) != 0);
-  CHECK(moved(0.125f) == doctest::Approx(0.125f * moved(1)).epsilon(1e-3));
-  CHECK(moved(0) == 0);
-}
-
 TEST_CASE("the step size is kept from iteration to iteration, and begins as it is set") {
   Learning run(7, 1);
   CHECK(run.learner->learning_rate == run.training.hyperparameters.learning_rate);
@@ -251,16 +236,6 @@ TEST_CASE("advantages are computed once, or at the beginning of each epoch") {
       CHECK(same(before.reward, run.replay->reward));
     }
   }
-}
-
-TEST_CASE("rewards are scaled for learning alone") {
-  Learning plain(9);
-  Run<PointPpo> scaled(9);
-  scaled.training.hyperparameters.reward_scale = 0.25f;
-  initialize(Generic{}, scaled.training);
-  scaled.train(Generic{}, PointPpo::kRolloutSteps);
-  CHECK(same(plain.replay->reward, scaled.replay->reward));
-  CHECK(plain.learner->progress.last_return == scaled.learner->progress.last_return);
 }
 
 TEST_CASE("a run is finished at the end of the iteration in which its steps are done") {

@@ -82,16 +82,6 @@ TEST_CASE("a channel of the history is named after its action and its age") {
   CHECK(std::string(Long::kObservations[Long::kObservationDim - 1].name) == "up_t-12");
 }
 
-TEST_CASE("what the environment within draws for an episode is drawn for it here too") {
-  static_assert(kSamplesParameters<RememberingRandom>);
-  RememberingRandom::Parameters parameters, expected;
-  const RandomStream random{4, Purpose::environment_parameters, 1};
-  draw_parameters(Generic{}, RememberingRandom{}, parameters, random);
-  draw_parameters(Generic{}, RandomPoint{}, expected, random);
-  CHECK(parameters.strength == expected.strength);
-  CHECK(parameters.strength != RandomPoint::Parameters{}.strength);
-}
-
 TEST_CASE("learning stores the history, and tells it apart") {
   Run<RememberingTd3<1>> one(6);
   Run<RememberingTd3<2>> two(6);
@@ -127,14 +117,3 @@ struct SlowPoint : Point<float> {
 };
 
 }  // namespace
-
-TEST_CASE("ages are ticks of the contract where a step lasts several") {
-  using Slow = WithActionHistory<SlowPoint, 21>;
-  static_assert(kIsKept<EnvironmentContract<Slow>>);
-  const Channel* channels = Slow::kObservations;
-  CHECK(std::string(channels[3].name) == "right_t-5");
-  CHECK(std::string(channels[4].name) == "up_t-5");
-  CHECK(std::string(channels[5].name) == "right_t-10");
-  CHECK(std::string(channels[Slow::kObservationDim - 1].name) == "up_t-105");
-  CHECK(std::string(Slow::kName) == "slow-point +21 actions");
-}

@@ -24,16 +24,6 @@ std::vector<float> some_observation() {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fresh, "identity: the program, the contract's name and its checksum") {
-  CHECK(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_IDENTITY));
-  const auto all = board.all(MAVLINK_MSG_ID_RLT_IDENTITY, mavlink_msg_rlt_identity_decode);
-  REQUIRE(all.size() == 1);
-  CHECK(std::string(all[0].program) == "infer");
-  CHECK(std::string(all[0].experiment) == "many");
-  CHECK(all[0].fingerprint == contract_crc32(policy_contract<Contract>()));
-  CHECK(all[0].scratch_bytes == 512 * sizeof(float));
-}
-
 TEST_CASE_FIXTURE(Fresh, "the contract is a file whose checksum is the fingerprint") {
   const Bytes content = board.download("/contract.bin");
   REQUIRE(content.size() == 102 * sizeof(PolicyImageChannel) + 8);
@@ -548,11 +538,6 @@ TEST_CASE_FIXTURE(Fresh, "a measurement gives the samples that were asked for, a
   }
   CHECK(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_MEASUREMENT));
   CHECK(board.executor().ticks == 0);  // the executor that acts has seen nothing
-}
-
-TEST_CASE_FIXTURE(Fresh, "commands of other services are not known here") {
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_UNSUPPORTED);
-  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_UNSUPPORTED);
 }
 
 TEST_CASE_FIXTURE(Fresh, "another program's requests are answered to it, and change nothing") {

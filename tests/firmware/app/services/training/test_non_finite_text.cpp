@@ -19,26 +19,6 @@ std::string written(float value) { return NumberText(value).text(); }
 
 }  // namespace
 
-TEST_CASE("numbers as people write them") {
-  CHECK(written(0.0f) == "0");
-  CHECK(written(-8.0f) == "-8");
-  CHECK(written(0.1f) == "0.1");
-  CHECK(written(-0.25f) == "-0.25");
-  CHECK(written(3.14159274f) == "3.14159");
-  CHECK(written(100000.0f) == "100000");
-  CHECK(written(999999.7f) == "1e6");
-  CHECK(written(1e38f) == "1e38");
-  CHECK(written(1.5e-7f) == "1.5e-7");
-  CHECK(written(0.0001f) == "0.0001");
-  CHECK(written(1e-45f) == "1.4013e-45");
-  CHECK(written(3.4028235e38f) == "3.40282e38");
-  CHECK(written(math::kQuietNan) == "nan");
-  CHECK(written(math::kInfinity) == "inf");
-  CHECK(written(-math::kInfinity) == "-inf");
-  CHECK(std::string(NumberText(std::uint32_t{4294967295}).text()) == "4294967295");
-  CHECK(std::string(NumberText(std::uint32_t{0}).text()) == "0");
-}
-
 TEST_CASE("any float, to six digits") {
   std::mt19937 random(1);
   std::size_t longest = 0;
@@ -55,19 +35,6 @@ TEST_CASE("any float, to six digits") {
     REQUIRE(error <= 6.1e-6 * size + 1e-50);
   }
   CHECK(longest <= 12);
-}
-
-TEST_CASE("what finds no room is dropped as whole words, and a mark says so") {
-  WordsText<40> text;
-  text.set_limit(20);
-  text.add("state", " 1.5");
-  text.add(" ", "12345678");
-  CHECK(std::string(text.text()) == "state 1.5 ...");
-  text.add(" ", "1");  // not behind the mark
-  CHECK(std::string(text.text()) == "state 1.5 ...");
-  text.set_limit(40);
-  text.add("; action ", "0.25");
-  CHECK(std::string(text.text()) == "state 1.5 ...; action 0.25");
 }
 
 namespace {

@@ -52,16 +52,6 @@ TEST_CASE_FIXTURE(Paused, "a paused board's checkpoint is its state, behind a he
   CHECK(std::memcmp(header.sha256, sha256_of(state).bytes, 32) == 0);
 }
 
-TEST_CASE_FIXTURE(Paused, "the policy image is one that a runtime accepts") {
-  const Bytes image = client.download("policy.rltp");  // the slash may be left out
-  alignas(4) std::uint8_t aligned[kPolicyImageBytes<TinyTd3>];
-  REQUIRE(image.size() == sizeof(aligned));
-  std::memcpy(aligned, image.data(), image.size());
-  CHECK(policy_image_crc32(aligned, sizeof(aligned)) ==
-        reinterpret_cast<const PolicyImageHeader*>(aligned)->crc32);
-  CHECK(reinterpret_cast<const PolicyImageHeader*>(aligned)->step == 31);
-}
-
 TEST_CASE("the best policy is that of the first evaluation that none excels, as of a rest there") {
   for (const std::uint32_t seed : {7u, 8u, 9u, 10u}) {
     CAPTURE(seed);
@@ -268,14 +258,6 @@ TEST_CASE_FIXTURE(Paused, "an upload that is broken off leaves no state behind")
   // The next upload is not disturbed by the first.
   CHECK(client.upload(checkpoint).operation == FileOperation::ack);
   CHECK(board.state() == RLT_STATE_PAUSED);
-}
-
-TEST_CASE_FIXTURE(Paused, "an upload leaves no file open, and counts nothing of the run before") {
-  CHECK(client.upload(checkpoint).operation == FileOperation::ack);
-  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_ACCEPTED);
-  const auto result = result_in(board);
-  CHECK(result.counter == 0);
-  CHECK(result.evaluation_counter == 0);
 }
 
 TEST_CASE_FIXTURE(Paused, "a second header is read as the first: all of its bytes are waited for") {

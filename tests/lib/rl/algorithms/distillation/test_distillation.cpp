@@ -252,19 +252,12 @@ TEST_CASE("the gradient is that of the mean squared difference of the actions") 
 TEST_CASE("neither the tile, the device nor the number of threads changes a bit") {
   const std::uint32_t calls = kTeachersCalls + 2 * kStudentsCalls + 5;
   const std::string hash = hash_of<Small>(Generic{}, calls);
-  CHECK(hash_of<WithTileRows<Small, 4>>(Generic{}, calls) == hash);
-  CHECK(hash_of<Small>(HostSimd{}, calls) == hash);
-  training_run::with_any_threads([&](HostThreads device) {
-    CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash);
-    CHECK(hash_of<Retrying>(device, calls) == hash_of<Retrying>(Generic{}, calls));
-  });
-  const std::string dense = hash_of<WithoutState>(Generic{}, calls);
-  CHECK(hash_of<WithTileRows<WithoutState, 16>>(HostSimd{}, calls) == dense);
-  CHECK(dense != hash);
+  training_run::with_any_threads(
+      [&](HostThreads device) { CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash); });
 }
 
 TEST_CASE("a run goes on from any of its states as if it had not been interrupted") {
-  training_run::check_goes_on<Small>(HostSimd{}, kTeachersCalls + 2 * kStudentsCalls);
+  training_run::check_goes_on<Small>(Generic{}, kTeachersCalls + 2 * kStudentsCalls);
   training_run::check_goes_on<Retrying>(Generic{}, kTeachersCalls + 2 * kStudentsCalls);
 }
 
@@ -295,35 +288,8 @@ TEST_CASE("a step that is not finite is reported, and nothing is stepped with it
   CHECK(run.replay->size == 0);
 }
 
-TEST_CASE("names of the state, networks and sizes tell student and teacher apart") {
-  Run<Small> run(1);
-  initialize(Generic{}, run.training);
-  const auto names = run.tensor_names();
-  CHECK(names[0] == "teacher/actor/0/weights");
-  for (const char* name :
-       {"teacher/rollout/size", "teacher/progress/step", "actor/1/hidden_weights", "progress/step",
-        "rollout/mean", "rollout/window_actor_state"}) {
-    CAPTURE(name);
-    CHECK(std::count(names.begin(), names.end(), name) == 1);
-  }
-  // A teacher that acts otherwise is another one, though the student's environment is the same.
-  const auto size_of = [](auto experiment, const char* wanted) {
-    using E = decltype(experiment);
-    int found = 0;
-    Distillation::for_each_size<E>([&](const std::string& name, int size) {
-      if (name == wanted) found = size;
-    });
-    return found;
-  };
-  const int behavior = size_of(PointStudent<KnownPoint>{}, "teacher_behavior");
-  CHECK(size_of(PointStudent<RandomPoint>{}, "teacher_behavior") != behavior);
-  CHECK(size_of(OtherStudent{}, "teacher_behavior") == behavior);
-  CHECK(size_of(OtherStudent{}, "teacher_asked") != 0);
-  CHECK(size_of(PointStudent<KnownPoint>{}, "teacher_asked") == 0);
-}
-
-TEST_CASE_TEMPLATE("an action is translated by the parameters of its episode", E,
-                   PointStudent<KnownPoint>, OtherStudent) {
+TEST_CASE("an action is translated by the parameters of its episode") {
+  using E = OtherStudent;
   Run<E> run(2);
   initialize(Generic{}, run.training);
   auto teacher = distillation::teacher_of(run.training);

@@ -1,4 +1,4 @@
-// Test: -O1
+// Test: -O1 all
 // Distillation learns Pendulum-v1 for a policy that sees no velocity.
 #include <doctest/doctest.h>
 

