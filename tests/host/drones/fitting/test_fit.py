@@ -78,16 +78,6 @@ def test_what_was_simulated_is_found(name: str, commands: str) -> None:
 
 
 @pytest.mark.all
-def test_drag_is_found_where_there_is_some() -> None:
-    values = fitted(flown("with-drag"))
-    for axis, truth in zip("xy", DRONES["with-drag"].drag, strict=False):
-        assert off(values[f"drag_{axis}"], truth) < 0.35
-    sources = {value.name: value.source for value in flown("decks").settings()}
-    assert sources["drag_rotation"] == UNKNOWN
-    assert sum(sources[f"drag_{axis}"] == UNKNOWN for axis in "xyz") >= 2
-
-
-@pytest.mark.all
 def test_latency_does_not_become_lag() -> None:
     """Ten milliseconds, and commands at each step of which the log has every second one."""
     flight = Flight(latency_steps=5, control_steps=2)
@@ -264,15 +254,6 @@ def test_example_becomes_a_file_of_settings(
     assert latency["value"] == pytest.approx(0.002, abs=0.0005)
 
 
-@pytest.mark.all
-def test_without_a_mass_the_rest_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["fit", str(EXAMPLE)]) == 0
-    printed = capsys.readouterr().out
-    assert "inertia_x / (mass rotor_y)" in printed
-    assert "settings of an airframe need --mass, --rotor-x and --rotor-y" in printed
-    assert "mass_kg" not in printed
-
-
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -297,12 +278,3 @@ def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:
             columns[name] = np.roll(columns[name], 4)
     result = fit(read_log(write_log(tmp_path / "log.csv", columns)))
     assert "the rotors answer 16 ms before the command" in " ".join(result.warnings)
-
-
-@pytest.mark.all
-def test_noise_alone_is_what_is_left() -> None:
-    result = flown("raptor").fit
-    for name, (left, noise) in result.residuals.items():
-        assert left == pytest.approx(noise, rel=0.1), name
-    assert len(result.warnings) == 1
-    assert "too little drag to check their order" in result.warnings[0]

@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,13 +21,11 @@ from rltools_host.commands import cli
 from rltools_host.commands.policies import list_policies
 from rltools_host.drones.vehicles import crazyflie_link as client
 from rltools_host.drones.vehicles.crazyflie import confirm, push, roll_back
-from rltools_host.drones.vehicles.crazyflie_link import CrazyflieLink
 from rltools_host.errors import (
     BoardMismatchError,
     LinkLostError,
     PortError,
     RefusedError,
-    UsageError,
 )
 from rltools_host.policies.contract import ENTRY_AT_REST
 from rltools_host.policies.image import parse_policy
@@ -264,60 +261,7 @@ def test_nobody_answers(
         push(PushRequest(str(runs[0]), target), lambda _line: None)
 
 
-@pytest.mark.parametrize(
-    ("found", "sign"),
-    [
-        ([], "^no Crazyflie answers: plug in its radio or cable, and give its --port"),
-        (["radio://0/8", "usb://0"], "^several Crazyflies answer: radio://0/8, usb://0: plug in"),
-        (OSError("no backend"), "^no Crazyflie can be looked for: no backend; give its --port"),
-    ],
-)
-def test_one_that_cannot_be_chosen(found: list[str] | OSError, sign: str) -> None:
-    with pytest.raises(PortError, match=sign):
-        CrazyflieLink._only_one(scanned(found))
-
-
-def test_the_only_one_is_taken() -> None:
-    assert CrazyflieLink._only_one(scanned(["usb://0"])) == "usb://0"
-
-
-def scanned(found: list[str] | OSError) -> SimpleNamespace:
-    """cflib's drivers, which find these."""
-
-    def scan_interfaces() -> list[tuple[str, str]]:
-        if isinstance(found, OSError):
-            raise found
-        return [(uri, "") for uri in found]
-
-    return SimpleNamespace(scan_interfaces=scan_interfaces)
-
-
 def test_other_firmware(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
     crazyflie.log = [crazyflie.supervisor]
     with pytest.raises(BoardMismatchError, match=r"no logged value rlt\.pilot: flash the firmware"):
         push_to(crazyflie, runs[0])
-
-
-def test_a_policy_larger_than_the_memory(
-    crazyflie: FakeCrazyflie, runs: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CrazyflieLink, "memory_bytes", 1000)
-    with pytest.raises(RefusedError, match=r"22,952 bytes, .* takes 1,000: train smaller"):
-        push_to(crazyflie, runs[0])
-
-
-@pytest.mark.parametrize("trial_s", [0.0, 1e6])
-def test_a_trial_has_bounds(runs: list[Path], trial_s: float) -> None:
-    with pytest.raises(UsageError, match="give seconds above 0, up to 65,535"):
-        push(PushRequest(str(runs[0]), PolicyTarget("crazyflie"), trial_s), lambda _line: None)
-
-
-def test_whoever_flies_confirms(runs: list[Path]) -> None:
-    request = PushRequest(str(runs[0]), PolicyTarget("crazyflie"), confirm=False)
-    with pytest.raises(UsageError, match="--no-confirm has no effect with --board crazyflie"):
-        push(request, lambda _line: None)
-
-
-def test_what_needs_our_own_firmware_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["hil", "--board", "crazyflie"]) == UsageError.exit_code
-    assert "push, policies, confirm and rollback do" in capsys.readouterr().err

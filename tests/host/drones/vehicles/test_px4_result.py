@@ -121,25 +121,6 @@ def test_what_is_not_a_number_is_left_out() -> None:
     assert result.is_bumpless
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_bumpless"),
-    [
-        ({}, True),  # at each limit
-        ({"thrust_change": 0.101}, False),
-        ({"attitude_deg": 5.01}, False),
-        ({"height_m": 0.101}, False),
-        ({"thrust_change": None}, True),
-        ({"speed_m_s": 9.0, "away_m": 9.0}, True),
-    ],
-)
-def test_bounds_of_a_bump(changes: Any, is_bumpless: bool) -> None:
-    found = replace(HandBack(1.0, 0.5, 0.1, 5.0, 0.1, 2.0), **changes)
-    assert found.is_bumpless is is_bumpless
-    document = found.document()
-    assert document.pop("is_bumpless") is is_bumpless
-    assert HandBack(**document) == found
-
-
 # -- what a flight came to -------------------------------------------------------------------------
 
 WELL, BADLY = Measures(True, 0.0604, 0.714, 0.5), Measures(False, 0.5, 2.0, None)
@@ -154,19 +135,6 @@ def series(count: int, x_m: float) -> Series:
 
 def flight(*starts: StartResult, **changes: Any) -> FlightResult:
     return FlightResult("it", "ab", "a PC", DONE, "down", starts=list(starts), **changes)
-
-
-def test_success_is_of_all_starts_and_without_a_crash() -> None:
-    well, badly, cut = (StartResult((0, 0, 0), measures=m) for m in (WELL, BADLY, None))
-    assert [start.success for start in (well, badly, cut)] == [True, False, False]
-    for result, successes, all_succeeded in (
-        (flight(well, well), 2, True),
-        (flight(well, badly), 1, False),
-        (flight(cut, well), 1, False),
-        (flight(well, crash="it fell"), 1, False),
-        (flight(), 0, False),
-    ):
-        assert (result.successes, result.all_succeeded) == (successes, all_succeeded)
 
 
 def test_a_prediction_begins_as_the_flight_did() -> None:
