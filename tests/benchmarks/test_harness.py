@@ -110,27 +110,6 @@ def test_who_waits_is_stopped(make: Made) -> None:
         os.kill(pids[0], 0)
 
 
-@pytest.mark.parametrize(
-    ("order", "limit_s", "reason"),
-    [
-        ("die", 60, "it: it ended with exit code 1: out of luck"),
-        ("sleep", 0.3, "it did not answer in 0 s"),
-        ("text", 60, "it answered something else than JSON"),
-    ],
-)
-def test_who_fails_is_named(order: str, limit_s: float, reason: str, make: Made) -> None:
-    contender = make(ECHO)
-    with pytest.raises(harness.MeasurementError, match=reason):
-        contender.turn(order, limit_s)
-
-
-def test_who_does_not_begin_is_named(make: Made) -> None:
-    with pytest.raises(harness.MeasurementError, match="No module named 'nowhere'"):
-        make("import nowhere")
-    with pytest.raises(harness.MeasurementError, match="did not answer"):
-        make("time.sleep(60)", 0.3)
-
-
 def test_training_turns_are_whole_iterations(make: Made) -> None:
     contender = make(TRAINING)
     first = contender.turn("61", 60)

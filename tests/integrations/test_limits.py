@@ -253,32 +253,6 @@ def test_an_export_holds_its_policy(name: str, to: str, tmp_path: Path) -> None:
     EXPORTS[to](limits()[name], tmp_path)
 
 
-def test_the_table_says_what_the_code_does() -> None:
-    """Defaults of Kconfig, and constants of the core."""
-    document = (TREE.root / "docs/policy_image.md").read_text(encoding="utf-8")
-    section = document.partition("### What an export holds")[2].partition("\n## ")[0]
-    rows = {
-        cells[0]: cells[1:]
-        for line in section.splitlines()
-        if line.startswith("| ") and len(cells := [c.strip() for c in line.split("|")[1:-1]]) == 4
-    }
-    number = {what: re.findall(r"\d+", cells[-1]) for what, cells in rows.items()}
-    defaults = dict(re.findall(KCONFIG, (COMPONENT / "Kconfig").read_text()))
-    assert number["widest layer, observations included"] == [defaults["RLT_POLICY_WIDEST_LAYER"]]
-    assert number["actions"] == [defaults["RLT_POLICY_MOST_ACTIONS"]]
-    assert number["recurrent units"] == [defaults["RLT_POLICY_RECURRENT_UNITS"]]
-    bits = int(defaults["RLT_POLICY_ACTIVATIONS"], 16)
-    named = [name for place, name in enumerate(activations()) if bits >> place & 1]
-    words = re.findall(r"identity|ReLU|tanh", rows["activations"][-1])
-    assert named == [word.lower() for word in words]
-    constants = {}
-    for name, file in (("kHistoryTicks", "action_history"), ("kMaxSums", "observation_sum")):
-        text = (TREE.include / "rltools/policy" / f"{file}.h").read_text()
-        constants[name] = re.search(rf"{name} = (\d+);", text)[1]  # type: ignore[index]
-    assert number["past actions"] == [constants["kHistoryTicks"]]
-    assert rows["sums"] == ["the caller's", constants["kMaxSums"], constants["kMaxSums"]]
-
-
 @pytest.mark.all
 @pytest.mark.parametrize(
     ("name", "setting", "reason"),

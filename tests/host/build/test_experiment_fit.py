@@ -258,33 +258,6 @@ def install_mujoco(python: Path) -> None:
     shutil.copytree(source.parent / models, packages / models)
 
 
-def test_what_requires_packages_has_them_before_it_is_built(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "robot_arm.h").write_text(SIMULATED)
-    (folder / "walker.h").write_text(HOSTED.replace("RobotArm", "Walker"))
-    happened: list[object] = []
-    monkeypatch.setattr(tools, "ensure_group", happened.append)
-
-    def build(_: object, targets: list[str], **__: object) -> Path:
-        happened.append(targets)
-        raise BuildError("enough")
-
-    monkeypatch.setattr(cmake, "build_targets", build)
-    monkeypatch.setattr(firmware, "build_targets", build)
-    for name in ("robot-arm", "walker", "anywhere"):
-        with pytest.raises(BuildError, match="enough"):
-            experiments.describe(name, HOST)
-        with pytest.raises(BuildError, match="enough"):
-            firmware.build_firmware(HOST, name)
-    assert happened == [
-        *("mujoco", ["describe-robot-arm", "train-robot-arm"]),
-        *("mujoco", ["train-robot-arm"]),
-        *(["describe-walker", "train-walker"], ["train-walker"]),
-        *(["describe-anywhere", "train-anywhere"], ["train-anywhere"]),
-    ]
-
-
 def test_where_mujoco_is_missing_only_what_requires_it_says_so(tree: Path, tmp_path: Path) -> None:
     require_program("g++")
     (tree / "experiments/robot_arm.h").write_text(SIMULATED)

@@ -98,34 +98,6 @@ def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> No
             assert ended.exists()
 
 
-def test_interrupt_waits_until_the_installer_has_ended(tmp_path: Path) -> None:
-    program = (
-        "import os, pathlib, signal, subprocess; from rltools_host.build import tools\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "class Popen(subprocess.Popen):\n"
-        "    def communicate(self, **options):\n"
-        "        pathlib.Path('waiting').touch()\n"
-        "        return super().communicate(**options)\n"
-        "subprocess.Popen = Popen\n"
-        "script = 'trap \"sleep 0.7; touch undone; exit 1\" INT; touch begun; '\\\n"
-        "    'while :; do sleep 0.1; done'\n"
-        "try: tools.run_quietly(['sh', '-c', script], dict(os.environ))\n"
-        "except KeyboardInterrupt: print(os.path.exists('undone'))\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "waiting").exists(), 60)
-    os.killpg(process.pid, signal.SIGINT)
-    stdout, _ = process.communicate(timeout=60)
-    assert stdout == "True\n"
-
-
 # -- packages --------------------------------------------------------------------------------------
 
 
@@ -241,31 +213,6 @@ def test_environment_that_is_damaged_is_set_up_again(needy_tree: Path) -> None:
     assert ended(needy_tree, "0") == (0, "started 0\n", "")
 
 
-def test_what_the_program_does_is_no_damage(needy_tree: Path) -> None:
-    """Neither its exit code nor what it fails to import itself."""
-    for code in (1, 126, 127):
-        assert ended(needy_tree, str(code)) == (code, f"started {code}\n", "")
-    code, stdout, stderr = ended(needy_tree, "import")
-    assert (code, stdout) == (1, "started import\n")
-    assert "Setting up" not in stderr
-    assert stderr.endswith("No module named 'nothing_of_this_name'\n")
-
-
-def test_damage_that_stays_is_one_error(needy_tree: Path) -> None:
-    """What the locked packages lack is set up once, not for ever."""
-    cli = needy_tree / "host/rltools_host/commands/cli.py"
-    cli.write_text(cli.read_text().replace("import tiny", "import unknown"))
-    code, stdout, stderr = ended(needy_tree, "0")
-    assert (code, stdout) == (1, "")
-    first, *_, last = stderr.splitlines()
-    assert first.endswith("is damaged (No module named 'unknown'): it is set up again")
-    assert last.startswith("error: ")
-    assert last.endswith(
-        ".venv is damaged (No module named 'unknown'): delete it, ./rlt sets it up again"
-    )
-    assert len(stderr.splitlines()) == 4
-
-
 def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,15 +221,3 @@ def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
     with pytest.raises(MissingToolError, match="is damaged: delete it"):
         tools.create_environment(0)
     assert tmp_path.exists()
-
-
-def test_package_that_is_missing_is_one_sentence() -> None:
-    program = (
-        "import runpy, sys; sys.modules['typer'] = None\n"
-        f"runpy.run_path({str(MAIN)!r}, run_name='__main__')"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.returncode == 1
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith(f"error: {sys.prefix} is damaged (")
-    assert result.stderr.endswith("): delete it, ./rlt sets it up again\n")

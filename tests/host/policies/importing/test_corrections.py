@@ -11,7 +11,6 @@ from rltools_host.build.description import Channel
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.importing.corrections import (
     Correction,
-    blocks_of,
     corrected,
     known_corrections,
 )
@@ -92,45 +91,6 @@ def test_corrections_of_actions(word: str, done: list[float]) -> None:
     beyond = np.array([3.0, -3.0])
     taken = beyond if each.offset.any() else beyond / 3
     np.testing.assert_allclose(run(stages, beyond[None]), [each.apply(taken)])
-
-
-def test_words_that_there_are() -> None:
-    assert list(blocks_of(CHANNELS)) == ["velocity", "attitude", "rate", "angle"]
-    orders = [word for word in KNOWN if word.startswith("order:")]
-    assert len(orders) == 4 * 3 * 2 - 1
-    assert {word for word in KNOWN if word.startswith("angle")} == {
-        *("angle:negated", "angle:degrees", "angle:radians"),
-    }
-    assert [word for word in KNOWN if word.startswith("velocity:")] == [
-        *(
-            "velocity:negated",
-            *(f"velocity:{axes}" for axes in ("xzy", "yxz", "yzx", "zxy", "zyx")),
-        ),
-    ]
-    assert {word for word in KNOWN if word.startswith("attitude:")} == {
-        *("attitude:negated", "attitude:xyzw", "attitude:inverse"),
-    }
-    assert {"actions:1,0", "actions:0,1"} & set(KNOWN) == {"actions:1,0"}
-
-
-def test_what_there_is_for_other_places() -> None:
-    angle = CHANNELS[10:]
-    assert not any(word.startswith(("order", "frd")) for word in words(angle, ACTIONS))
-    assert "frd" not in words(CHANNELS[:3], ACTIONS)  # one vector says nothing of a frame
-    assert "frd" in words((*CHANNELS[:3], *CHANNELS[7:10]), ACTIONS)
-    many = tuple(Channel(f"channel{letter}", "1", -1, 1) for letter in "abcdef")
-    assert any(word.startswith("order:") for word in words(many[:5], ACTIONS))
-    assert not any(word.startswith("order:") for word in words(many, ACTIONS))
-    gear = (Channel("gear", "low|high", 0, 1),)
-    assert not any(word.startswith("actions") for word in words(angle, gear))
-    assert "actions:1,0,2,3" in words(angle, ACTIONS * 2)
-    assert not any("," in word for word in words(angle, (*ACTIONS * 2, ACTIONS[0])))
-    assert not any("," in word for word in words(angle, ACTIONS[:1]))
-    turned = tuple(Channel(f"q_{part}", "1", -1, 1) for part in "xyzw")
-    assert words(turned, ACTIONS)["q:wxyz"].apply(SEEN[:4]).tolist() == [4, 1, 2, 3]
-    assert words(turned, ACTIONS)["q:inverse"].apply(SEEN[:4]).tolist() == [-1, -2, -3, 4]
-    apart = (Channel("v_x", "1", -1, 1), angle[0], Channel("v_y", "1", -1, 1))
-    assert blocks_of(apart) == {"v": [0], "angle": [1], "v_y": [2]}
 
 
 def test_several_are_taken_from_the_first_to_the_last() -> None:
