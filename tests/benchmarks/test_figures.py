@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import harness, inference, roofline, vertical
-from benchmarks.harness import MeasurementError
-from benchmarks.vertical import Device
+from benchmarks import harness, inference, roofline
 from rltools_host.build import experiments
 from rltools_host.errors import RefusedError
 from stub_peers import add_peer
@@ -142,46 +140,3 @@ def test_inference_compares_and_refuses_another_network(
 
 
 # ---- Every device --------------------------------------------------------------------------------
-
-
-def timed(*seconds: float, state: str = "same") -> Any:
-    """Takes so long in its turns, in processor time half of it."""
-    turns = iter(seconds)
-
-    def measure(_: int) -> dict[str, Any]:
-        took = next(turns)
-        return {"train_s": took, "cpu_s": took / 2, "state_sha256": state}
-
-    return measure
-
-
-def missing(_: int) -> dict[str, Any]:
-    raise MeasurementError("node not found: install it")
-
-
-def instructions(steps: int) -> dict[str, Any]:
-    return {"guest_instructions": 1000 * steps, "state_sha256": "shorter"}
-
-
-def test_ratios_are_of_the_same_turn_and_long_runs_are_not_repeated() -> None:
-    devices = {
-        "avx2": Device("host, AVX2", "Host", timed(1.0, 4.0, 2.0)),
-        "threads": Device("host, two threads", "HostThreads", timed(2.0, 4.0, 6.0)),
-        "exact": Device("node, exact fma", "WebAssembly", timed(90.0)),
-        "wrong": Device("a wrong one", "Host", timed(1.0, state="0123456789abcdef")),
-        "node": Device("node", "WebAssembly", missing),
-        "board": Device("a board", "CortexM7", instructions, is_emulated=True),
-    }
-    steps_of = {name: 300 if name == "board" else 10_000 for name in devices}
-    states = {10_000: "same", 300: "shorter"}
-    turns = vertical.take_turns(devices, steps_of, states, 3)
-    rows = {row["name"]: row for row in vertical.summary(devices, steps_of, turns)}
-    took = ("train_s", "ratio", "cpu_s", "cpu_ratio")
-    assert tuple(rows["avx2"][key] for key in took) == (2.0, 1.0, 1.0, 1.0)
-    assert (rows["threads"]["train_s"], rows["threads"]["ratio"]) == (4.0, 2.0)  # of 2, 1 and 3
-    assert (rows["exact"]["runs"], rows["exact"]["ratio"]) == (1, 90.0)
-    assert (rows["board"]["steps"], rows["board"]["guest_instructions"]) == (300, 300_000)
-    assert not {"train_s", "ratio"} & set(rows["board"]), "instructions are no time"
-    for name in ("wrong", "node"):
-        assert not {"train_s", "state_sha256"} & set(rows[name])
-    assert rows["wrong"]["error"] == "ended in other bits, 0123456789ab instead of same"

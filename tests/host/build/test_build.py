@@ -124,21 +124,6 @@ def test_protocol_that_is_wrong_is_refused_and_the_old_one_kept(
     assert (tmp_path / "output/python/rltools_dialect.py").is_file()
 
 
-def test_revision_header_changes_only_with_the_revision(tmp_path: Path) -> None:
-    header = tmp_path / "new folder" / "rlt_revision.h"
-    command = [TREE.root / "cmake/write_revision.sh", header]
-    subprocess.run(command, check=True)
-    assert re.fullmatch(
-        r'#pragma once\n#define RLT_REVISION "([0-9a-f]{9}(-dirty)?)?"\n', header.read_text()
-    )
-    before = header.stat().st_mtime_ns
-    subprocess.run(command, check=True)
-    assert header.stat().st_mtime_ns == before
-    header.write_text("of another revision")
-    subprocess.run(command, check=True)
-    assert "RLT_REVISION" in header.read_text()
-
-
 def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
     board = load_board("qemu-cortex-m7")
     program = firmware.build_firmware(board, EXPERIMENT)
@@ -316,31 +301,6 @@ def test_a_header_that_comes_or_goes_while_cmake_runs(
         assert result.returncode == 0, result.stderr
     finally:
         header.unlink(missing_ok=True)
-
-
-@pytest.mark.all
-def test_new_toolchain_is_one_file(copied_tree: Path) -> None:
-    """CMake and the host tools read its compiler, flags and suffix from it."""
-    toolchains, boards = copied_tree / "toolchains", copied_tree / "boards"
-    document = json.loads((toolchains / "arm-none-eabi.json").read_text())
-    document["flags"].append("-DOF_MY_TOOLCHAIN")
-    document["program_suffix"] = ".axf"
-    board_document = json.loads((boards / "qemu-cortex-m7.json").read_text())
-    board_document["rltools"]["toolchain"] = "mine"
-    new_files = (toolchains / "mine.json", boards / "my-board.json")
-    for path, content in zip(new_files, (document, board_document), strict=True):
-        path.write_text(json.dumps(content))
-    try:
-        board = load_board("my-board")
-        program = firmware.build_firmware(board, CONTRACT, "infer")
-        command = compile_commands(program.parents[1])[0]["command"]
-    finally:
-        for path in new_files:
-            path.unlink()
-    assert program.name == f"{CONTRACT}.axf"
-    assert program.is_file()
-    assert {"-DOF_MY_TOOLCHAIN", "-mcpu=cortex-m7"} <= set(command.split())
-    assert "arm-none-eabi-g++ " in command
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from rltools_host.build import tools
-from rltools_host.build.boards import list_boards
 from rltools_host.build.toolchains import (
     load_toolchain,
     system_tools,
@@ -158,13 +157,6 @@ def test_what_a_toolchain_names_exists(name: str) -> None:
     assert toolchain.native == (name == "host")
     for tool in (*toolchain.tools, *toolchain.libraries, *toolchain.emulators):
         assert system_tools()[tool.name] == tool, "another toolchain has another of that name"
-
-
-def test_what_boards_name_is_known() -> None:
-    for board in list_boards():
-        if board.emulator is not None:
-            emulators = [tool.name for tool in board.toolchain.emulators]
-            assert board.emulator.program in emulators
 
 
 @pytest.mark.parametrize(

@@ -24,19 +24,6 @@ from rltools_host.policies.contract import (
 
 X, V = Channel("x", "m", -1.0, 1.0), Channel("v", "m/s", -2.0, 2.0)
 FORCE, GEAR = Channel("force", "N", -5.0, 5.0), Channel("gear", "low|high", 0.0, 1.0)
-CONTRACT = Contract((X, V), (FORCE,), 20_000)
-
-
-def test_differences_are_named_in_their_order() -> None:
-    assert CONTRACT.difference(CONTRACT) == ""
-    for other, expected in (
-        (replace(CONTRACT, observations=(X,)), "1 observations there, 2 here"),
-        (replace(CONTRACT, actions=(FORCE, FORCE)), "2 actions there, 1 here"),
-        (replace(CONTRACT, observations=(X, X)), f"observation 1 is {X} there, {V} here"),
-        (replace(CONTRACT, actions=(GEAR,)), f"action 0 is {GEAR} there, {FORCE} here"),
-        (replace(CONTRACT, step_interval_us=1000), "a step is 1,000 us there, 20,000 here"),
-    ):
-        assert CONTRACT.difference(other) == expected
 
 
 def board_file(records: list[Channel], names: list[str], counts: tuple[int, int]) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-import re
 import struct
 import zlib
 from dataclasses import astuple, replace
@@ -30,7 +29,6 @@ from rltools_host.policies.image_writing import with_entry
 from rltools_host.runs.saves import (
     state_of_policy,
 )
-from rltools_host.tree import TREE
 
 HEADER_BYTES = 144
 PENDULUM_CHANNELS = HEADER_BYTES + 3 * 8
@@ -404,15 +402,6 @@ def test_an_image_gets_what_its_policy_may_be_handed_and_stays_what_it_is(name: 
 
 def rounded(entry: EntryEnvelope) -> EntryEnvelope:
     return EntryEnvelope(*map(float, np.float32(astuple(entry))))
-
-
-def test_what_an_image_without_an_envelope_may_be_handed_is_the_same_on_a_board() -> None:
-    header = (TREE.include / "rltools/policy/entry_envelope.h").read_text()
-    found = re.search(r"kEntryAtRest = \{(.*?)\}", header)
-    assert found is not None
-    assert tuple(float(number.rstrip("f")) for number in found[1].split(", ")) == astuple(
-        ENTRY_AT_REST
-    )
 
 
 def test_action_is_the_middle_of_the_range_where_there_is_no_finite_one() -> None:

@@ -6,30 +6,19 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace as with_fields
 
-from foreign_runs import make_foreign_run, pendulum_task
+from foreign_runs import make_foreign_run
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
-from rltools_host.boards.messages import POLICY_REASONS
-from rltools_host.boards.policy_session import PolicyTarget
-from rltools_host.boards.push import Push, PushRequest, PushResult
-from rltools_host.boards.session import BoardSession
-from rltools_host.build.cmake import load_dialect
 from rltools_host.commands.export import run as export
-from rltools_host.environments.headers import headers_of
-from rltools_host.errors import DamagedFileError, RefusedError, UsageError
-from rltools_host.policies.contract import contract_of
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.core import DamagedPolicyError
 from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.policies.image_writing import restated
 from rltools_host.policies.statements import assumptions
-from scripted_policies import ScriptedPolicies
 
 FLAGS_AT, STEP_ASSUMED, SAFE_ASSUMED = 24, 8, 16
 HOLDS = {  # where an export holds its safe action
@@ -148,42 +137,9 @@ def test_the_time_of_a_step_that_was_assumed_can_be_stated(name: str) -> None:
 # -- tasks of Gymnasium's --------------------------------------------------------------------------
 
 
-def test_a_task_s_contract_has_what_is_stated_and_says_what_is_not() -> None:
-    task = pendulum_task("gym:Pendulum-v1")
-    text = headers_of(task).contract_text
-    assert "float kSafeAction" not in text
-    assert "kAssumed = kStepIntervalAssumed | kSafeActionAssumed;" in text
-    assert contract_of(task).assumed == STEP_ASSUMED | SAFE_ASSUMED
-    task = with_fields(task, safe_action=(-0.25,), step_interval_from="channels")
-    text = headers_of(task).contract_text
-    assert "static constexpr float kSafeAction[kActionDim] = {-0.25f};" in text
-    assert "kAssumed" not in text
-    assert contract_of(task).assumed == 0
-
-
 def test_a_run_of_earlier_tools_is_read_and_what_it_assumed_is_said(tmp_path: Path) -> None:
     """Its run.json says neither; its image has no flags."""
     image = read_run_policy(make_foreign_run(tmp_path / "run", "gym:Pendulum-v1"))
     first, *others = assumptions(image, "--safe-action", "--step-interval-us")
     assert first.startswith("assumed: a step takes 50,000 us, which nobody is known to have stated")
     assert others == []  # the contract that its pendulum has here states that
-
-
-@pytest.mark.parametrize("flags", [0, STEP_ASSUMED | SAFE_ASSUMED])
-def test_earlier_firmware_that_calls_an_image_malformed_is_explained(flags: int) -> None:
-    board = ScriptedPolicies(load_dialect())
-    board.refuses = (0, list(POLICY_REASONS).index("malformed"))
-    image = parse_policy(assumed(sample_images()["relu"], flags))
-    identity: Any = SimpleNamespace(fingerprint=image.contract.checksum, revision="6d6c5000")
-    request, session = PushRequest("run", PolicyTarget("host")), BoardSession(board.connection)
-    push = Push(request, image, session, identity, PushResult("host"))
-    with pytest.raises(RefusedError) as caught:
-        push.carry_out(lambda _: None, None)
-    said = str(caught.value)
-    clause = (
-        "; it states that its time of a step is assumed and that its safe action is assumed, which "
-        "firmware of revision 6d6c5000 may not know: leave out --port"
-    )
-    assert "refuses the policy (malformed: a table contradicts itself)" in said
-    assert (clause in said) == bool(flags)
-    assert ("; it states" in said) == bool(flags)

@@ -5,13 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from rltools_host.report import comparison
 from rltools_host.report.comparison import Reached
-from rltools_host.runs.contents import Run
 
-PENDULUM = Run(environment="Pendulum-v1", algorithm="TD3", experiment="pendulum-td3")
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
@@ -42,29 +38,3 @@ def test_the_first_evaluation_that_is_as_high() -> None:
     ]
     runs: Any = [SimpleNamespace(read_metrics=lambda each=each: each) for each in rows]
     assert comparison.reached_by(runs, 0.0) == Reached(0.0, (30, None), (3.0, None))
-
-
-def run_in(environment: str | None, steps: int | None = None, **learning: Any) -> Any:
-    task = None if steps is None else SimpleNamespace(episode_steps=steps)
-    return SimpleNamespace(environment=environment, gymnasium=task, learning=learning)
-
-
-GRAVITY = "environment.gravity_m_s2"
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "clause"),
-    [
-        (Run(), Run(), "what it does not state"),
-        (PENDULUM, PENDULUM, ""),
-        (run_in("a", 1000), run_in("a", 500), "episodes of 1,000 and of 500 steps"),
-        (
-            run_in("a", **{GRAVITY: 10}),
-            run_in("a", **{GRAVITY: 9.81}),
-            f"{GRAVITY} was 10, is 9.81",
-        ),
-        (run_in("a", **{GRAVITY: 10, "of": 1}), run_in("a", **{GRAVITY: 10, "of": 2}), ""),
-    ],
-)
-def test_how_environments_differ(a: Run, b: Run, clause: str) -> None:
-    assert comparison.other_environment(a, b) == clause

@@ -19,9 +19,7 @@ from quadrotor_fit import (
     fitted,
     flown,
     off,
-    result_of_columns,
     truth_of,
-    without_accelerometer,
 )
 from quadrotor_flight import EXAMPLE_DRONE, Array, Flight, example_text, write_log
 from rltools_host.build import experiments
@@ -29,7 +27,7 @@ from rltools_host.commands import cli
 from rltools_host.commands.fit import EXPERIMENT
 from rltools_host.drones.fitting.fit import fit
 from rltools_host.drones.fitting.log import read_log
-from rltools_host.drones.fitting.result import ASSUMED, UNKNOWN, FitResult
+from rltools_host.drones.fitting.result import ASSUMED, UNKNOWN
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.tree import TREE
 
@@ -86,29 +84,6 @@ def test_latency_does_not_become_lag() -> None:
     assert values["latency of the commands"].value == pytest.approx(0.01, abs=0.0005)
     assert off(values["lag_up_s"], drone.lag[0]) < 0.03
     assert off(values["lag_down_s"], drone.lag[1]) < 0.03
-
-
-@pytest.mark.all
-def test_velocity_in_place_of_an_accelerometer() -> None:
-    columns = without_accelerometer(columns_of("decks", "speed"))
-    drone = DRONES["decks"]
-    values = fitted(result_of_columns(columns, drone))
-    assert off(values["lag_up_s"], drone.lag[0]) < 0.1
-    assert off(values["inertia_x"], 1e6 * drone.inertia[0]) < 0.15
-
-
-@pytest.mark.all
-def test_without_mass_and_places_only_ratios(tmp_path: Path) -> None:
-    log = write_log(tmp_path / "log.csv", columns_of("large"))
-    drone = DRONES["large"]
-    result = FitResult(fit(read_log(log)), None, None, None)
-    assert not result.is_whole
-    values = {value.name: value for value in result.per_mass()}
-    ratio = drone.inertia[0] / (drone.mass * drone.rotor[1])
-    assert off(values["inertia_x / (mass rotor_y)"], ratio) < 0.03
-    ratio = drone.inertia[1] / (drone.mass * drone.rotor[0])
-    assert off(values["inertia_y / (mass rotor_x)"], ratio) < 0.03
-    assert "torque / thrust" not in values
 
 
 # The second has intervals of noise alone.
@@ -268,13 +243,3 @@ def test_what_makes_no_sense(
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1
-
-
-@pytest.mark.all
-def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:
-    columns = columns_of("decks")
-    for name in columns:
-        if name.startswith("thrust_"):
-            columns[name] = np.roll(columns[name], 4)
-    result = fit(read_log(write_log(tmp_path / "log.csv", columns)))
-    assert "the rotors answer 16 ms before the command" in " ".join(result.warnings)

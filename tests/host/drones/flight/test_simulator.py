@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policy_samples import sample_images
 from quadrotor_policies import constant_policy, controller, image_of
 from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
@@ -20,11 +19,9 @@ from rltools_host.drones.flight.simulator import (
     ExecutorLimits,
     Flight,
     Rule,
-    check_policy,
     flight_library,
     fly,
 )
-from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.policies.acting import History
 from rltools_host.policies.image import parse_policy
 
@@ -187,18 +184,6 @@ def test_an_observation_out_of_range_ends_the_flight_within_the_margin() -> None
     }
     assert (strict["ticks"] <= wide["ticks"]).all()
     assert (faulty["ticks"] < wide["ticks"][strict["cause"] == Cause.EXECUTOR_FAULT]).all()
-
-
-def test_refusals() -> None:
-    with pytest.raises(BoardMismatchError, match="is not a quadrotor's policy: observation 0 is"):
-        check_policy(parse_policy(sample_images()["pendulum"], "runs/p"))
-    with pytest.raises(UsageError, match='unknown setting of flights "latncy_ms": did you'):
-        Flight(0, 0, {"latncy_ms": 1})
-    with pytest.raises(UsageError, match="latency_ms=21 is out of bounds"):
-        Flight(0, 0, {"latency_ms": 21})
-    image = bytearray(constant_policy(0.5, 0.5, 0.5, 0.5))
-    with pytest.raises(DamagedFileError):
-        check_policy(parse_policy(bytes(image[:-1])))
 
 
 def test_a_rule_in_ticks() -> None:

@@ -425,21 +425,6 @@ def test_a_flight_that_is_broken_off(name: str) -> None:
     assert flight.model.mode != POLICY or name in ("silent for good", "disarms")
 
 
-def test_what_was_flown_before_is_kept_in_the_error() -> None:
-    flight = Flight(Script(wrong=Wrong(falls_back_at=3.0)), starts=3)
-    with pytest.raises(RefusedError) as caught:
-        flight.fly()
-    starts = caught.value.details["starts"]
-    assert [start["measures"] for start in starts] == [None] * 3
-    assert "fell back" in starts[0]["cause"]
-    series = flight.flight.result.starts[0].series
-    assert series is not None
-    assert series.times_s[-1] == pytest.approx(3.0, abs=0.2)
-    assert "series" not in starts[0]
-    assert starts[1]["cause"] == ""
-    assert caught.value.details["state"] == "fly the starts"
-
-
 @pytest.mark.parametrize(
     ("wrong", "sign"),
     [

@@ -25,11 +25,10 @@ from rltools_host.policies.frameworks import encode_safetensors, pytorch_module
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
-from rltools_host.policies.importing.pickles import Call, Global, UnreadableError
+from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.proof import image_of, normalized_stages
 from rltools_host.policies.importing.reading import read_foreign
 from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy
-from rltools_host.policies.importing.sbx import function_name
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
 
@@ -120,24 +119,6 @@ def test_what_an_archive_states_is_read(name: str) -> None:
     assert [each for each in imported.assumed if "normalizer" not in each] == []
 
 
-def jax_function(kind: str, name: str, module: str) -> Call:
-    if kind == "custom_jvp":
-        state = {"__module__": module, "__name__": name}
-        return Call(Global("jax._src.custom_derivatives.custom_jvp"), (), state)
-    code = Call(Global("cloudpickle.cloudpickle._make_function"), (None, {"__name__": module}))
-    return Call(Global("jaxlib._jax.PjitFunction"), (), {"function_name": name, "fun": code})
-
-
-@pytest.mark.parametrize("kind", ["PjitFunction", "custom_jvp"])
-def test_a_function_is_known_by_its_name_only_where_it_is_jaxs(kind: str) -> None:
-    """A user's own that is called tanh, or compiled, is none of these."""
-    assert function_name(jax_function(kind, "silu", "jax._src.nn.functions")) == "silu"
-    assert function_name(jax_function(kind, "tanh", "__main__")) == "a function of the user's"
-    exact = (Global("jax._src.nn.functions.gelu"), (), {"approximate": False}, None)
-    assert function_name(Call(Global("functools.partial"), (), exact)) == "exact gelu"
-    assert function_name(exact[0]) == "gelu"  # approximated, and refused
-
-
 # -- tables of tensors, which state no order -------------------------------------------------------
 
 
@@ -216,21 +197,6 @@ def test_each_thing_that_a_file_does_not_state_is_one_line(file: str) -> None:
     for line, beginning in zip(assumed, LINES[file], strict=True):
         assert line.startswith(beginning)
         assert ", state it by " in line
-
-
-def test_assumptions_are_printed_and_in_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["import", str(FOLDER / "rsl_rl.pt"), "--contract", "quadrotor", "--actions", "same"]
-    assert cli.run([*words, "--json", "--out", str(tmp_path / "run")]) == 0
-    printed = capsys.readouterr()
-    line = (
-        "activation elu (RSL-RL's default; the file does not state it), state it by --activation "
-        "NAME"
-    )
-    assert f"assumed: {line}\n" in printed.err
-    assert "--recorded FILE" in printed.err
-    assert {"check": "assumed", "what": line} in json.loads(printed.out)["findings"]
 
 
 # -- models of ONNX --------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from foreign_files import FOLDER, TASKS
 from rltools_host.build import tools
@@ -188,57 +187,6 @@ def test_recorded_steps_are_compared_in_time(
     assert "gives other actions than those recorded" in refusal(capsys, *words)
     np.savez(recorded, observations=observations, actions=actions, episode_starts=~starts)
     assert "episode_starts must be 1 where an episode begins" in refusal(capsys, *words)
-
-
-@pytest.mark.all
-def test_a_policy_that_chooses_is_played_and_pushed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = imported(tmp_path, CLEANRL_PPO, "--environment", "gym:CartPole-v1", "--no-fly")
-    printed = capsys.readouterr()
-    assert re.search(r"outputs at most \S+ from the file's formulas, 1,000 choices", printed.out)
-    assert "assumed: activation tanh (CleanRL's PPO's default; the file does not " in printed.err
-    assert read_run_policy(run).actions[0].choices == ("0", "1")
-    assert cli.run(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
-    assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
-    assert cli.run(["report", str(run)]) == 0
-    other = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--out", str(tmp_path / "other")]
-    assert cli.run(other) == 0
-    assert cli.run(["push", str(tmp_path / "other"), "--board", "host"]) == 0
-    assert "8 examples give this machine's bits" in capsys.readouterr().out
-
-
-@pytest.mark.all
-def test_a_policy_that_chooses_is_flown_and_its_faults_are_tried(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    task = f"gym:{TASKS}:Lander"
-    imported(tmp_path, DQN, "--environment", task, "--json")
-    document = json.loads(capsys.readouterr().out)
-    assert document["idle_return"] == 0  # the first choice earns nothing
-    assert document["return_mean"] > 10
-    assert document["hypotheses"] > 10
-    assert document["proofs"][0]["choices"] == 1000
-
-
-def test_recorded_choices_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = np.load(FOLDER / "cleanrl_ppo_choices.npy")
-    observations = sampled(target_of_contract("cart-pole").contract, 1000)
-    recorded = tmp_path / "recorded.npz"
-    words = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--recorded", str(recorded)]
-
-    def record(actions: NDArray[np.float32]) -> None:
-        np.savez(recorded, observations=observations, actions=actions)
-
-    record(given[:, :1])
-    assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
-    assert "1,000 choices those recorded in" in capsys.readouterr().out
-    record(np.where(np.arange(1000)[:, None] == 7, 1 - given[:, :1], given[:, :1]))
-    assert "has other choices than those recorded in" in (said := refusal(capsys, *words))
-    assert said.endswith("in 1 of 1000 observations: no run was made")
-    record(given[:, :1] + 0.5)
-    assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
 
 
 needs_onnx = pytest.mark.skipif(
