@@ -435,9 +435,9 @@ def test_with_another_wiring_it_crashes(vehicle: Vehicle) -> None:
         assert fly_through(vehicle, order).ended == "RATE_LIMIT", order
 
 
-@pytest.mark.parametrize("channel", range(13))
+@pytest.mark.parametrize("channel", [1, 8, 12])
 def test_with_a_wrong_sign_it_does_not_hold(vehicle: Vehicle, channel: int) -> None:
-    """Of any number that the estimator gives."""
+    """Else these flights would prove nothing of what the estimator gives."""
 
     def turn_over(measured: Floats) -> None:
         measured[channel] *= -1.0

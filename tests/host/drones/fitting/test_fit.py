@@ -37,17 +37,8 @@ EXAMPLE = TREE.root / "examples" / "fit" / "flight.csv"
 # -- what was simulated is found -------------------------------------------------------------------
 
 
-# Every day one drone with drag, by the commands that show the least; the others with --all.
-EVERY_DAY = ("with-drag", "speed")
-
-
-@pytest.mark.parametrize(
-    ("name", "commands"),
-    [
-        case if case == EVERY_DAY else pytest.param(*case, marks=pytest.mark.all)
-        for case in itertools.product(NAMES, ("thrust", "speed"))
-    ],
-)
+@pytest.mark.all  # every day the example, below
+@pytest.mark.parametrize(("name", "commands"), list(itertools.product(NAMES, ("thrust", "speed"))))
 def test_what_was_simulated_is_found(name: str, commands: str) -> None:
     drone = DRONES[name]
     values, truth = fitted(flown(name, commands)), truth_of(drone)
@@ -118,6 +109,7 @@ def test_true_values_are_within_the_intervals() -> None:
 # -- what a log does not show ----------------------------------------------------------------------
 
 
+@pytest.mark.all
 def test_gentle_flight_is_refused(tmp_path: Path) -> None:
     flight = Flight(excitation=0.0, seconds=5.0)
     log = write_log(tmp_path / "log.csv", columns_of("decks", flight=flight))
@@ -142,6 +134,7 @@ def negated(*names: str) -> Change:
     return lambda columns: columns | {name: -columns[name] for name in names}
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

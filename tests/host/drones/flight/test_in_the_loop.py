@@ -303,6 +303,7 @@ def test_a_trial_that_is_over(good: Path, tcp_board: PolicyTarget) -> None:
     assert [use for use, _ in uses(tcp_board)] == ["empty", "empty"]
 
 
+@pytest.mark.all
 def test_the_policy_before_takes_over_from_a_trial_that_is_over(
     good: Path, tmp_path: Path, tcp_board: PolicyTarget
 ) -> None:

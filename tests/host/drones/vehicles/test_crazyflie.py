@@ -134,7 +134,7 @@ def test_pushed_flown_confirmed(
     land(crazyflie)
 
 
-@pytest.mark.parametrize("has_flown", [False, True])
+@pytest.mark.parametrize("has_flown", [pytest.param(False, marks=pytest.mark.all), True])
 def test_given_up(crazyflie: FakeCrazyflie, runs: list[Path], has_flown: bool) -> None:
     push_to(crazyflie, runs[0])
     if has_flown:
@@ -207,6 +207,7 @@ def test_a_damaged_byte_is_refused(crazyflie: FakeCrazyflie, runs: list[Path]) -
         push_to(crazyflie, runs[0])
 
 
+@pytest.mark.all
 def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
     crazyflie.says = at_byte_2400(1, flip_a_bit)
     with pytest.raises(RefusedError, match="stored other bytes"):
@@ -215,7 +216,13 @@ def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: l
 
 
 @pytest.mark.parametrize(
-    "where", [(LOG, 1), (MEM, 2), (MEM, 1), (PARAM, 2)], ids=["log", "write", "read", "set"]
+    "where",
+    [
+        pytest.param((LOG, 1), id="log", marks=pytest.mark.all),
+        pytest.param((MEM, 2), id="write"),
+        pytest.param((MEM, 1), id="read", marks=pytest.mark.all),
+        pytest.param((PARAM, 2), id="set", marks=pytest.mark.all),
+    ],
 )
 def test_out_of_reach_in_the_middle(
     crazyflie: FakeCrazyflie,
@@ -243,6 +250,7 @@ def test_out_of_reach_in_the_middle(
     assert push_to(crazyflie, runs[1]).reason == "staged"
 
 
+@pytest.mark.all
 def test_a_byte_that_is_not_taken(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
     crazyflie.says = at_byte_2400(2, lambda data: data[:5] + b"\5")
     with pytest.raises(RefusedError, match=r"did not take byte 2,4\d\d of the policy"):
