@@ -136,7 +136,7 @@ MANY = {**dict.fromkeys(FILES, 1400), "sbx_ppo.zip": 600}
 @pytest.mark.parametrize(
     ("file", "count"),
     [
-        *((file, 15) for file in FILES),
+        *((file, 20) for file in FILES),
         *(pytest.param(file, count, marks=pytest.mark.all) for file, count in MORE.items()),
         *(
             pytest.param(file, count, marks=[pytest.mark.all, pytest.mark.exhaustive])
