@@ -213,11 +213,6 @@ def test_linking_fails_when_a_memory_is_exceeded(
     assert re.search(r"RAM2 is exceeded|region `RAM2' overflowed", capfd.readouterr().err)
 
 
-def test_the_probe_itself_builds(copied_tree: Path) -> None:
-    (copied_tree / PROBE).write_text(probe("keep = 1;", "volatile int keep;"))
-    assert build_with_probe().is_file()
-
-
 @pytest.mark.all
 def test_only_what_has_changed_is_compiled(copied_tree: Path, tmp_path: Path) -> None:
     """Counted are the compiler's calls, for what `rlt train` on this machine needs. They do not

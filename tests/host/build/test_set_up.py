@@ -15,8 +15,7 @@ import pytest
 
 from rltools_host.build import tools
 from rltools_host.build.toolchains import group_note
-from rltools_host.errors import MissingToolError
-from rltools_host.tree import TREE, Tree
+from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 from waiting import wait_for
 
@@ -174,50 +173,3 @@ def test_package_that_was_installed_half_way_is_installed_again(needy_tree: Path
     assert (code, stdout) == (0, "started 0\n"), stderr
     assert module.read_text() == "complete = True\n"
     assert not (environment / "rlt-default.begun").exists()
-
-
-# For the Python that sets up: it says that it was called to.
-STAND_IN = """\
-#!/bin/sh
-case "$*" in
-  *set_up.py*) echo set-up; exit 5 ;;
-  *_base_executable*) echo "$0" ;;
-esac
-"""
-
-
-def test_environment_that_is_damaged_is_set_up_again(needy_tree: Path) -> None:
-    """Its stamps are right: it was damaged after it had been set up."""
-    python = needy_tree / ".venv/bin/python"
-    stand_in = needy_tree / "stand-in"
-    stand_in.write_text(STAND_IN)
-    stand_in.chmod(0o755)
-    for content in ("#!/nowhere/a-loader\n", "no program"):
-        python.unlink()
-        python.write_text(content)
-        python.chmod(0o755)
-        begun = start(needy_tree, "7", python=str(stand_in))
-        assert begun.communicate(timeout=120)[0].endswith("set-up\n")
-        assert begun.returncode == 5
-    python.unlink()
-    expected = (7, "started 7\n", "Setting up .venv again, as it is damaged\n" + INSTALLING)
-    assert ended(needy_tree, "7") == expected
-
-    (packages,) = needy_tree.glob(".venv/lib/*/site-packages")
-    shutil.rmtree(packages)
-    packages.mkdir()
-    code, stdout, stderr = ended(needy_tree, "7", "a b")
-    assert (code, stdout) == (7, "started 7 a b\n")
-    damage = f"{needy_tree}/.venv is damaged (No module named 'rltools_host'): it is set up again\n"
-    assert stderr == damage + "Setting up .venv\n" + INSTALLING
-    assert ended(needy_tree, "0") == (0, "started 0\n", "")
-
-
-def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(MissingToolError, match="is damaged: delete it"):
-        tools.create_environment(0)
-    assert tmp_path.exists()

@@ -175,22 +175,6 @@ def symbols_needed(image: PolicyImage, folder: Path, processor: list[str]) -> se
     return set(symbols) - {"U"}
 
 
-def test_two_policies_and_two_sources_go_into_one_program(tmp_path: Path) -> None:
-    for name in ("pendulum", "gelu"):
-        text = export.c_header(parse_policy(sample_images()[name]))
-        (tmp_path / f"{name}.h").write_text(text)
-    include = '#include "pendulum.h"\n#include "gelu.h"\n'
-    body = "return pendulum_td3_policy::verify() && valve_test_policy::verify();"
-    (tmp_path / "a.cpp").write_text(include + f"bool other() {{ {body} }}\n")
-    (tmp_path / "b.cpp").write_text(
-        include + f"bool other();\nbool here() {{ {body} }}\n"
-        "int main() { return other() && here() ? 0 : 1; }\n"
-    )
-    command = ["g++", *STRICT, "-O1", "a.cpp", "b.cpp", "-o", "program"]
-    subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
-    assert subprocess.run([tmp_path / "program"], timeout=60).returncode == 0
-
-
 @pytest.mark.parametrize("hides", [False, True])
 def test_a_changed_weight_fails_the_headers_own_check(hides: bool, tmp_path: Path) -> None:
     """By the image's checksum, and where that is made to fit by the examples' traces."""

@@ -17,7 +17,6 @@ from rltools_host.tree import TREE
 
 TESTS = Path(__file__).parent
 COMPONENT = TREE.root / "integrations/esp_idf/rlt_policy"
-EXAMPLE = COMPONENT / "examples/policy_task"
 INCLUDES = [
     f"-I{folder}"
     for folder in (
@@ -101,12 +100,6 @@ def test_it_needs_nothing_but_the_interface(component: Path) -> None:
     guards = {"__cxa_guard_acquire", "__cxa_guard_release"}
     assert others - arithmetic <= {"memcpy", "memset", "memcmp", "strlen", *guards}
     assert "init_array" not in output_of("riscv64-unknown-elf-objdump", "-h", component)
-
-
-def test_the_example_compiles_for_a_chip_and_is_short(tmp_path: Path) -> None:
-    source = EXAMPLE / "main/main.cpp"
-    compile_for_chip(source, tmp_path / "main.o", "-Og")
-    assert len(source.read_text().splitlines()) < 70
 
 
 def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path) -> None:

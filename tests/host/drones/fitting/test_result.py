@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from rltools_host.drones.fitting.estimate import Estimate
 from rltools_host.drones.fitting.fit import (
     Fit,
-    require_motion,
     what_to_hold,
 )
 from rltools_host.drones.fitting.log import FlightLog
@@ -231,36 +229,3 @@ def test_what_is_too_little_to_train_for(result: FitResult, sentence: str | None
 )
 def test_what_is_held(deviations: dict[P, float], values: dict[str, float], held: set[int]) -> None:
     assert what_to_hold(estimate_of(deviations, **values), LOG) == (held, set())
-
-
-def test_lags_that_are_shorter_than_can_be_seen() -> None:
-    """A quarter of a row: 1 ms."""
-    found = estimate_of(LAG_UP=np.log(0.00099), LAG_DOWN=np.log(0.00101))
-    assert what_to_hold(found, LOG) == (set(), {P.LAG_UP})
-    shape = estimate_of({P.SHAPE_0: 9.0}, SHAPE_0=-0.1)  # of fractions of thrust nobody sees it
-    assert what_to_hold(shape, replace(LOG, commands_thrust=True)) == (set(), set())
-
-
-MOVING = np.array([0.3, 0.3, 0.3])
-
-
-@pytest.mark.parametrize(
-    ("found", "strength", "sentence"),
-    [
-        (estimate_of(), MOVING, None),
-        (estimate_of(), MOVING - [0.01, 0, 0], "its roll motion does not exceed its gyroscope's"),
-        (estimate_of({P.THRUST: 3.1 / T}), MOVING, "large the thrust is (95 % interval 10 ± 3.1)"),
-        (estimate_of({P.GAIN_X: 151 / T}), MOVING, "how quickly it rolls"),
-        (estimate_of({P.LAG_UP: 0.51 / T}), MOVING, "the rotors take to get faster"),
-        (replace(estimate_of({P.LAG_UP: 0.51 / T}), free=(P.THRUST,)), MOVING, None),
-    ],
-)
-def test_what_every_log_has_to_show(
-    found: Estimate, strength: np.ndarray, sentence: str | None
-) -> None:
-    if sentence is None:
-        require_motion(LOG, found, strength)
-        return
-    with pytest.raises(DamagedFileError) as caught:
-        require_motion(LOG, found, strength)
-    assert sentence in str(caught.value)

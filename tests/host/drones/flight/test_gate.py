@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
-from rltools_host.drones.flight.gate import Gate, gate_names, load_gate
+from rltools_host.drones.flight.gate import Gate, load_gate
 from rltools_host.drones.flight.gate_result import columns, fly_gate, read_result
 from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule
 from rltools_host.errors import DamagedFileError, UsageError
@@ -48,16 +48,6 @@ def test_the_gate_for_hover_is_the_published_one() -> None:
     assert 0.99 < np.abs(starts["position_m"]).max() <= 1
     assert (1 - 2 * (starts["attitude"][:, 1:3] ** 2).sum(axis=1) < -0.9).any()  # upside down
     assert len({start["position_m"].tobytes() for start in starts}) == 1000
-
-
-def test_every_gate_of_the_folder() -> None:
-    assert {"hover", "hover-nominal", "push", "waypoints", "figure-eight", "steady-wind"} <= set(
-        gate_names()
-    )
-    for name in gate_names():
-        gate = load_gate(name)
-        assert gate.name == name
-        assert gate.about
 
 
 # -- a steady wind -----------------------------------------------------------------------------

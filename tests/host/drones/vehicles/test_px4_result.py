@@ -16,7 +16,6 @@ from rltools_host.drones.vehicles import px4_result
 from rltools_host.drones.vehicles.px4_result import (
     DONE,
     FlightResult,
-    HandBack,
     Moment,
     StartResult,
     StoredSeries,
@@ -42,13 +41,6 @@ def moments(count: int = 51, **changes: Any) -> list[Moment]:
         thrust = at.pop("collective", 0.5)
         found.append(Moment(replace(LEVEL, time_s=LEVEL.time_s + after_s, **at), thrust))
     return found
-
-
-def test_what_stays_as_it_is_is_bumpless() -> None:
-    result = measure_hand_back(10.0, [Moment(LEVEL, 0.5)], moments())
-    assert result == HandBack(10.0, 0.5, 0.0, 0.0, 0.0, 0.0)
-    assert result.is_bumpless
-    assert measure_hand_back(10.0, [Moment(LEVEL, 0.5)], []) is None
 
 
 def test_the_motors_count_for_a_tenth_of_a_second() -> None:
@@ -94,7 +86,6 @@ def test_attitude_counts_for_half_a_second_and_the_place_for_one() -> None:
     [
         {"attitude": lambda _: tilted(5.2)},
         {"position_ned": lambda t: (1.0, 2.0, -5.0 + 0.11 * t)},
-        {"position_ned": lambda t: (1.0, 2.0, -5.0 - 0.11 * t)},
     ],
 )
 def test_a_bump(changes: Any) -> None:
@@ -135,28 +126,6 @@ def series(count: int, x_m: float) -> Series:
 
 def flight(*starts: StartResult, **changes: Any) -> FlightResult:
     return FlightResult("it", "ab", "a PC", DONE, "down", starts=list(starts), **changes)
-
-
-def test_a_prediction_begins_as_the_flight_did() -> None:
-    start = StartResult((0.1, 0.0, 0.0), series(600, 0.25), WELL)
-    assert start.max_apart_m is None
-    start.compare(lambda first, times: series(500, first[0] + 0.5).rows[: len(times)])
-    assert start.prediction is not None
-    assert start.prediction.times_s.shape == (500,)  # a limit was broken then
-    assert start.predicted is not None
-    assert start.predicted.greatest_error_m == pytest.approx(0.75)
-    assert start.max_apart_m == pytest.approx(0.5)
-    lost = series(600, math.nan)
-    lost.rows[1:] = 0.25  # its beginning alone
-    sound = series(600, 0.25)
-    for unlike in (
-        StartResult((0, 0, 0), lost, WELL),
-        StartResult((0, 0, 0), sound),
-        StartResult((0, 0, 0), None, WELL),
-    ):
-        unlike.compare(lambda *_: pytest.fail("there is nothing to begin with"))
-        assert unlike.prediction is None
-    assert replace(start, prediction=series(0, 0.0)).max_apart_m is None
 
 
 def test_a_stored_series_is_rows_with_their_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from rltools_host.policies.activations import ACTIVATIONS
-from rltools_host.policies.importing.layers import ROUNDED, fold, reached, trimmed
+from rltools_host.policies.importing.layers import fold, reached
 from rltools_host.policies.importing.network import (
-    MAX_LAYERS,
     WIDEST,
     Activate,
     Clip,
@@ -18,7 +17,6 @@ from rltools_host.policies.importing.network import (
     Normalize,
     Recurrent,
     Stage,
-    check_stages,
     run,
     run_in_single,
 )
@@ -121,58 +119,7 @@ def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
     check_rows(one, x, None, [first[0], step(-1.0, 0, 0)[0], step(2.0, 0, 0)[0]])
 
 
-# -- what an image can hold ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("stages", "sentence"),
-    [
-        ([dense(1, 1)] * (MAX_LAYERS + 1), "it has 33 layers"),
-        ([Dense(np.zeros((WIDEST + 1, 1)), np.zeros(1))], "shapes that do not fit"),
-        ([Dense(np.full((1, 1), np.inf), np.zeros(1))], "is infinite or not a number"),
-        ([ends(1, 1.0, 1.0), dense(1, 1)], "it clips to a range that is empty"),
-        ([norm(1, 0.0, 0.0), dense(1, 1)], "divides by a number that is not above 0"),
-        (
-            [Recurrent(np.ones((1, 6)), np.ones(6), np.ones((2, 5)), np.ones(6))],
-            "shapes that do not fit",
-        ),
-        (
-            [Recurrent(np.ones((1, 3)), np.ones(3), np.full((1, 3), np.nan), np.ones(3))],
-            "is infinite or not a number",
-        ),
-        ([dense(3, 2), dense(4, 1)], "a layer of 4 inputs follows one of 2 outputs"),
-    ],
-)
-def test_what_no_image_can_hold(stages: Sequence[Stage], sentence: str) -> None:
-    with pytest.raises(UnreadableError, match=sentence):
-        check_stages(stages)
-
-
 # -- the end ---------------------------------------------------------------------------------------
-
-BEFORE: list[Stage] = [dense(3, 2)]
-
-
-@pytest.mark.parametrize(
-    ("tail", "left"),
-    [
-        ([], []),
-        ([ends(2, -2.0, 9.0)], []),
-        ([norm(2, 0.5, 2.0), norm(2, -1.0, 0.5)], []),  # (2 (x - 0.5) + 1) 0.5 = x
-        ([norm(2, 0.0, 1.0 + 0.9 * ROUNDED)], []),
-        ([norm(2, 0.0, 1.0 + 2.0 * ROUNDED)], [Normalize]),
-        ([ends(2, -1.0 + 2.0 * ROUNDED, 1.0)], [Clip]),
-        ([ends(2, -0.25, 0.5), norm(2, 0.25, 2.0)], [Normalize, Clip]),  # to [-1, 0.5]
-        ([ends(2, -0.5, 0.5), norm(2, 0.0, 2.0)], [Normalize]),  # to [-1, 1]
-        ([ends(2, -0.5, 0.5), ends(2, 0.25, 2.0)], [Clip]),
-    ],
-)
-def test_what_comes_to_nothing_is_left_out(tail: list[Stage], left: list[type]) -> None:
-    found = trimmed([*BEFORE, *tail])
-    assert [type(stage) for stage in found] == [Dense, *left]
-    x = RANDOM.normal(size=(200, 3))
-    expected = np.clip(run([*BEFORE, *tail], x), -1, 1)
-    np.testing.assert_allclose(np.clip(run(found, x), -1, 1), expected, atol=1e-5)
 
 
 # -- folding ---------------------------------------------------------------------------------------

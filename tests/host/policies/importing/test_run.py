@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rltools_host.errors import UsageError
-from rltools_host.policies.importing.faults import is_bad, is_fault
+from rltools_host.policies.importing.faults import is_fault
 from rltools_host.policies.importing.run import (
     steps_between,
 )
@@ -37,12 +37,6 @@ def test_a_rate_that_is_no_whole_part(rate_hz: float) -> None:
 
 def returns(mean: float, deviation: float, count: int = 4) -> np.ndarray:
     return mean + deviation * np.tile([1.0, -1.0], count // 2)
-
-
-def test_bad_is_no_better_than_nothing() -> None:
-    """By a standard error: 2 / sqrt(4)."""
-    assert is_bad(returns(11.0, 2.0), 10.0)
-    assert not is_bad(returns(11.1, 2.0), 10.0)
 
 
 SCORES = np.linspace(0.0, 10.0, 11)  # of what was tried, the middle eight tenths from 1 to 9
