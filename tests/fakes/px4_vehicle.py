@@ -58,7 +58,6 @@ PARAMETERS: dict[str, int | float] = {
     "IMU_GYRO_RATEMAX": 1000,
     "THR_MDL_FAC": 0.0,
 }
-FASTEST_S = 4 * STEP_S  # that it reports something: twelve times a second, of ten that are needed
 LEAD_S = 0.1  # that a vehicle on UDP may be ahead of the host
 TELLS_MODES_S = 0.4  # after it acknowledged that it was asked
 ACCEPTED, DENIED, UNSUPPORTED, UNSUPPORTED_FRAME = 0, 2, 3, 9
@@ -86,6 +85,7 @@ class Script:
     shell_busy_s: float = 0.0
     drops_parameters: int = 0  # the first so many answers
     drops_verb: str = ""  # the first answer to this command of the module
+    fastest_s: float = 4 * STEP_S  # that it reports something; 0.1 s is the most that will do
     tried_before: bytes = b""  # this policy is on trial when it is found
     loses: float = 0.0  # this part of the frames to the host
     silent_at: float = math.inf  # after the policy took over
@@ -248,7 +248,7 @@ class ScriptedPx4:
             name = d.mavlink_map[int(message.param1)].msgname
             if name == "HEARTBEAT":
                 return DENIED
-            self._intervals[name] = max(FASTEST_S, message.param2 * 1e-6)
+            self._intervals[name] = max(self.script.fastest_s, message.param2 * 1e-6)
             self._next[name] = self.model.now
         elif number == d.MAV_CMD_REQUEST_MESSAGE:
             return self._request(int(message.param1))

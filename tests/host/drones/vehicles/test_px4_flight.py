@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import development as d
 
-from px4_model import GROUND, POLICY, POSITION, Model, Wrong, to_world
+from px4_model import GROUND, POLICY, POSITION, STEP_S, Model, Wrong, to_world
 from px4_vehicle import Px4Link, Script, ScriptedPx4
 from quadrotor_policies import controller
 from rltools_host.drones.vehicles.px4 import Px4Vehicle
@@ -197,7 +197,7 @@ def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
     assert first.fail_safe.text == "outside the range of the policy"
     # The hand-back is looked at while PX4 lands.
     assert first.hand_back is not None
-    assert first.hand_back.time_s == first.fail_safe.time_s
+    assert first.hand_back.time_s == pytest.approx(first.fail_safe.time_s)
     assert not first.hand_back.is_bumpless
     assert second.fail_safe is None
 
@@ -344,7 +344,7 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
         "; it is left in PX4's mode Return: something keeps it from landing",
     ),
     "disarms": (
-        Script(wrong=Wrong(disarmed_at=3.0)),
+        Script(wrong=Wrong(disarmed_at=3.0), fastest_s=2 * STEP_S),
         "was disarmed in the air; it hit the ground at 9.",
         CRASHED,
     ),
@@ -473,7 +473,7 @@ def test_ctrl_c_at_any_time_leaves_nothing_behind() -> None:
             flight.fly()
         assert flight.is_on_the_ground(), moment
         assert not flight.vehicle.on_trial, moment
-        assert flight.flight.result.kept == (flight.vehicle.files["policy.rltp"] != b"old")
+        assert flight.vehicle.files["policy.rltp"] in (b"old", IMAGE.data), moment
 
 
 def test_a_position_in_the_older_frame_will_do() -> None:
