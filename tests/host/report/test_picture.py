@@ -117,6 +117,7 @@ def test_clip_and_strip_show_the_movement(tmp_path: Path, monkeypatch: pytest.Mo
         assert still.width > len(frames.in_strip) * still.height
 
 
+@pytest.mark.all
 def test_another_episode_is_not_shown_for_it() -> None:
     shown = episode_of("Hopper-v4", 20)
     if not can_draw():

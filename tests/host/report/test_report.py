@@ -236,7 +236,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
     changes["hyperparameters"] = {HOSTILE: 1.0}
     changes["versions"] = {HOSTILE: HOSTILE}
     changes["memory"] = [{"name": HOSTILE, "use": "", "used_bytes": 1, "bytes": 10}]
-    folder = make_run(tmp_path / "run", sample_images()["pendulum"], **changes)
+    folder = make_run(tmp_path / "run", None, **changes)
     text = page_module.write_report(folder, tmp_path).read_text(encoding="utf-8")
     assert "<script" not in text
     page = Page(text)
