@@ -41,17 +41,6 @@ while True:
     time.sleep(float(words[0]))
     turns.say({"said": words, "pid": os.getpid()})
 """
-# Two environments: an episode of 0 ends in every step with the number of the step, one of 1 never.
-TRAINING = """
-turns = TrainingTurns(2)
-turns.say({})
-step = 0
-while True:
-    turns.begin_iteration()
-    for _ in range(30):
-        step += 1
-        turns.add_step(np.array([step, 7.0]), np.array([True, False]))
-"""
 
 
 class Made:
@@ -89,16 +78,6 @@ def state_of(pid: int) -> str:
     return state
 
 
-def test_a_turn_is_timed_from_the_order_to_the_answer(make: Made) -> None:
-    contender = make(ECHO)
-    assert contender.introduction == {"version": "1"}
-    short, long = contender.turn("0 a", 60), contender.turn("0.2 b", 60)
-    assert (short["said"], long["said"]) == (["0", "a"], ["0.2", "b"])
-    assert long["wall_s"] >= 0.2
-    assert short["wall_s"] > 0
-    assert "and more" in contender._log.read_text()
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 def test_who_waits_is_stopped(make: Made) -> None:
     one, other = make(ECHO), make(ECHO)
@@ -108,43 +87,6 @@ def test_who_waits_is_stopped(make: Made) -> None:
     one.end()
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
-
-
-@pytest.mark.parametrize(
-    ("order", "limit_s", "reason"),
-    [
-        ("die", 60, "it: it ended with exit code 1: out of luck"),
-        ("sleep", 0.3, "it did not answer in 0 s"),
-        ("text", 60, "it answered something else than JSON"),
-    ],
-)
-def test_who_fails_is_named(order: str, limit_s: float, reason: str, make: Made) -> None:
-    contender = make(ECHO)
-    with pytest.raises(harness.MeasurementError, match=reason):
-        contender.turn(order, limit_s)
-
-
-def test_who_does_not_begin_is_named(make: Made) -> None:
-    with pytest.raises(harness.MeasurementError, match="No module named 'nowhere'"):
-        make("import nowhere")
-    with pytest.raises(harness.MeasurementError, match="did not answer"):
-        make("time.sleep(60)", 0.3)
-
-
-def test_training_turns_are_whole_iterations(make: Made) -> None:
-    contender = make(TRAINING)
-    first = contender.turn("61", 60)
-    assert first["steps"] == 120, "60 of an iteration are not enough"
-    assert first["episodes"] == 60
-    assert [point["return_mean"] for point in first["iterations"]] == [None, None]
-    second = contender.turn("120", 60)
-    assert second["steps"] == 120
-    assert [point["steps"] for point in second["iterations"]] == [180, 240]
-    # the last hundred returns of 120 are 21 .. 120; the other environment's episode goes on
-    assert second["iterations"][1]["return_mean"] == pytest.approx(70.5)
-    seconds = [point["wall_s"] for point in second["iterations"]]
-    assert 0 < seconds[0] < seconds[1] <= second["wall_s"]
-    assert second["cpu_s"] > 0
 
 
 BENCHMARK = """

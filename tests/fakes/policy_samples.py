@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from programs import output_of
 from rltools_host.build import cmake
@@ -24,11 +23,6 @@ from rltools_host.runs.saves import (
 
 PROGRAM = "write_policy_images"
 NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus", "elu", "silu")
-DAILY = ("relu", "tanh")  # one whose sums grow, and one that saturates
-SOME_NETWORKS = (
-    *DAILY,
-    *(pytest.param(name, marks=pytest.mark.all) for name in NETWORKS if name not in DAILY),
-)
 
 
 @dataclass(frozen=True)

@@ -51,16 +51,11 @@ class Wrong:
     flag_lost_at: float = math.inf
     bump_m_s2: float = 0.0  # downwards, for BUMP_S after the policy
     waits_s: float = 0.0  # before it goes where it is told to
-    sways_m: float = 0.0  # in Hold
     never_lands: bool = False
     tips_at: float = math.inf  # after the policy was taken from it
-    tips_when_armed: bool = False  # as with a rotor that turns the other way
-    tip_deg: float = 180.0
-    tips_on_ground: bool = False  # when it has landed
     drifts_m_s: float = 0.0  # while it lands
     lands_at_m_s: float = 0.6  # or less
-    terminates_at: float = math.inf  # PX4's failure detector, after the policy took over
-    terminates_below_m: float = 0.0  # while it lands
+    terminates_below_m: float = 0.0  # PX4's failure detector, while it lands
     stays_armed: bool = False  # on the ground
     refuses_to_disarm: bool = False
 
@@ -106,8 +101,7 @@ class Model:
     def attitude(self) -> tuple[float, float, float, float]:
         """Thrust points against gravity and along the acceleration; the heading stays."""
         if self.is_tipped:
-            half = math.radians(0.5 * self.wrong.tip_deg)
-            return (math.cos(half), math.sin(half), 0.0, 0.0)
+            return (0.0, 1.0, 0.0, 0.0)
         x, y, z = self.acceleration.tolist() if self._is_flown else (0.0, 0.0, 0.0)
         length = math.hypot(x, y, GRAVITY - z)
         down = (-x / length, -y / length, (GRAVITY - z) / length)
@@ -176,7 +170,6 @@ class Model:
         if self.next_setpoint is not None and self.now - self.told_at >= self.wrong.waits_s:
             self.setpoint, self.next_setpoint = self.next_setpoint, None
         setpoint = self.setpoint.copy()
-        setpoint[0] += self.wrong.sways_m * math.sin(2.0 * self.now)
         if self.mode == LAND:
             setpoint = self.position.copy()
             setpoint[0] += 0.5 * self.wrong.drifts_m_s
@@ -197,19 +190,13 @@ class Model:
             self._grounded_at = math.inf
             return
         self._grounded_at = min(self._grounded_at, self.now)
-        self.is_tipped |= self.wrong.tips_on_ground
         if self.now - self._grounded_at >= DISARM_AFTER_S and not self.wrong.stays_armed:
             self.armed = False
 
     def _go_wrong(self) -> None:
         wrong, since = self.wrong, self.now - self.entered_at
-        if wrong.tips_when_armed and self.armed and self.position[2] < GROUND[2] - 0.2:
-            self.is_tipped = True
         if self.mode != POLICY and self.now >= self.left_at + wrong.tips_at > 0.0:
             self.is_tipped = True
-        if since >= wrong.terminates_at and not self.is_terminated:
-            self.is_terminated = True
-            self.says.append((0, "Attitude failure detected"))
         if self.mode == LAND and GROUND[2] - self.position[2] < wrong.terminates_below_m:
             self.is_terminated = True
             self.set_mode(TERMINATION)

@@ -85,7 +85,7 @@ class Script:
     shell_busy_s: float = 0.0
     drops_parameters: int = 0  # the first so many answers
     drops_verb: str = ""  # the first answer to this command of the module
-    fastest_s: float = 2 * STEP_S  # that it tells something, as on a slow link
+    fastest_s: float = 4 * STEP_S  # that it reports something; 0.1 s is the most that will do
     tried_before: bytes = b""  # this policy is on trial when it is found
     loses: float = 0.0  # this part of the frames to the host
     silent_at: float = math.inf  # after the policy took over

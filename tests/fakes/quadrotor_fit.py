@@ -63,10 +63,6 @@ def columns_of(name: str, commands: str = "thrust", flight: Flight | None = None
     return records(flight=flight).columns(NAMES.index(name), commands)
 
 
-def without_accelerometer(columns: Any) -> Any:
-    return {name: values for name, values in columns.items() if not name.startswith("acceleration")}
-
-
 def result_of(log: Path, drone: Drone) -> FitResult:
     return FitResult(fit(read_log(log), *drone.rotor), drone.mass, *drone.rotor)
 

@@ -50,7 +50,6 @@ class FakePort {
 }
 const serial = new EventTarget();
 serial.requestPort = async () => {
-  if (window.choosesNoPort) throw new DOMException("No port selected.", "NotFoundError");
   return new FakePort();
 };
 Object.defineProperty(navigator, "serial", { value: serial });
@@ -64,14 +63,13 @@ class SerialBridge:
         self.link: Link | None = None
         self.baud = 0
         self.written = 0  # bytes, to the board
-        self.unplug_after: int | None = None  # of those
         self._lock = threading.Lock()
         self._reader: queue.Queue[bytes] | None = None  # b"" ends it
         self._pump = threading.Thread()
 
     def plug(self, link: Link) -> None:
         self.unplug()
-        self.link, self.written, self.unplug_after = link, 0, None
+        self.link, self.written = link, 0
         self._pump = threading.Thread(target=self._read, args=(link,), daemon=True)
         self._pump.start()
 
@@ -106,9 +104,6 @@ class SerialBridge:
         if link is None:
             return False
         self.written += len(data)
-        if self.unplug_after is not None and self.written > self.unplug_after:
-            self.unplug()
-            return False
         link.write(data)
         return True
 

@@ -15,7 +15,7 @@ from programs import output_of
 from rltools_host.build.description import Channel
 from rltools_host.policies import export, folders
 from rltools_host.policies.acting import HiddenState, History, history_values
-from rltools_host.policies.contract import GATES, GRU, LSTM, Contract, Layer, output_dim
+from rltools_host.policies.contract import GATES, LSTM, Contract, Layer
 from rltools_host.policies.core import activations
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
@@ -60,12 +60,6 @@ def motors(count: int) -> tuple[Channel, ...]:
     return tuple(Channel(f"motor_{i}", "1", -1, 1) for i in range(count))
 
 
-def choosing() -> PolicyImage:
-    gears = "|".join(f"gear_{i}" for i in range(70))
-    actions = (Channel("gear", gears, 0, 69), *motors(1), Channel("valve", "off|on", 0, 1))
-    return image_of("choosing", [layer(5, 16, "tanh"), layer(16, output_dim(actions))], actions)
-
-
 def remembering(ticks: int = 64, actions: int = 4) -> PolicyImage:
     added = (
         Channel("seen_0_sum", "m s", -2, 2),
@@ -88,11 +82,7 @@ def limits() -> dict[str, PolicyImage]:
         "wide": image_of(
             "wide", [layer(90, 256, "elu"), layer(256, 256), layer(256, 17, "tanh")], motors(17)
         ),
-        "gru": image_of(
-            "gru", [layer(6, 40, "tanh"), layer(40, 48, kind=GRU), layer(48, 2)], motors(2)
-        ),
         "lstm": image_of("lstm", [layer(6, 40, kind=LSTM), layer(40, 2, "tanh")], motors(2)),
-        "choosing": choosing(),
         "remembering": remembering(),
         "every_activation": image_of("every_activation", [*each, layer(6, 3, "tanh")], motors(3)),
     }
@@ -284,7 +274,6 @@ def test_the_table_says_what_the_code_does() -> None:
     ("name", "setting", "reason"),
     [
         ("wide", "MAX_ACTIONS", "more than Kconfig says"),
-        ("gru", "RECURRENT_UNITS", BEYOND),
         ("lstm", "RECURRENT_UNITS", BEYOND),
         ("broad", "WIDEST_LAYER", BEYOND),
         ("every_activation", "ACTIVATIONS", "a table contradicts itself"),
@@ -302,16 +291,6 @@ def test_settings_that_a_policy_does_not_fit_are_named(
     assert compile_component(image, tmp_path, COMPONENT, asserts=False).returncode == 0
     result = subprocess.run([tmp_path / "program"], capture_output=True, text=True, timeout=60)
     assert (result.returncode, reason in result.stdout) == (1, True), result.stdout
-
-
-@pytest.mark.all
-def test_older_actions_than_are_kept_are_named(tmp_path: Path) -> None:
-    """ESP-IDF's component keeps 64; Arduino's library is made for the policy."""
-    image = remembering(65, actions=2)
-    assert compile_component(image, tmp_path, tmp_path / "rlt_policy").returncode == 0
-    result = subprocess.run([tmp_path / "program"], capture_output=True, text=True, timeout=60)
-    assert (result.returncode, result.stdout) == (1, "asks for older actions than are kept")
-    run_in_arduino(image, tmp_path)
 
 
 def test_an_exported_example_follows_from_its_policy() -> None:

@@ -177,16 +177,6 @@ def test_each_header_is_compiled_by_a_toolchain() -> None:
     assert set(headers_for(TOOLCHAINS["host"])) <= set(compiled)
 
 
-def test_headers_are_found() -> None:
-    assert {"rltools/core/device.h", "pendulum_td3.h", "board_api.h"} <= set(headers())
-    assert {"host", "arm-none-eabi"} <= set(TOOLCHAINS)
-    assert "rltools/kernels/cortex_m/dense.h" in headers_for(TOOLCHAINS["arm-none-eabi"])
-    assert "rltools/kernels/simd/dense.h" in headers_for(TOOLCHAINS["host"])
-    assert "rltools/kernels/simd/dense.h" not in headers_for(TOOLCHAINS["arm-none-eabi"])
-    assert "ant_ppo.h" not in headers_for(TOOLCHAINS["arm-none-eabi"])
-    assert ("ant_ppo.h" in headers_for(TOOLCHAINS["host"])) == (mujoco_folder() is not None)
-
-
 def test_a_header_that_does_not_compile_alone_is_noticed(tmp_path: Path) -> None:
     lacking = tmp_path / "lacks_an_include.h"
     lacking.write_text("#pragma once\ninline std::uint32_t f() { return 0; }\n")
@@ -207,10 +197,7 @@ def test_tree_follows_the_include_rules() -> None:
     ("path", "text", "expected"),
     [
         ("core/a.h", '#include "rltools/nn/dense.h"', "core may not include nn"),
-        ("rl/a.h", '#include "rltools/kernels/simd/dense.h"', "rl may not include kernels"),
-        ("core/a.h", "#include <vector>", "core may not include vector"),
         ("nn/a.h", "#include <immintrin.h>", "nn may not include immintrin.h"),
-        ("rl/a.h", "#include <sys/socket.h>", "rl may not include sys/socket.h"),
         (
             "rl/environments/a.h",
             '#include "rltools/rl/environments/mujoco/ant.h"',
@@ -234,28 +221,11 @@ def test_violation_in_the_library_is_noticed(
     assert expected in found[0]
 
 
-def test_mujoco_is_for_experiments_that_say_so(tmp_path: Path) -> None:
-    include = '#include "rltools/rl/environments/mujoco/ant.h"\n'
-    header = tmp_path / "experiments/ant_sac.h"
-    header.parent.mkdir()
-    header.write_text(f"// Requires: hosted\n{include}")
-    assert violations(tmp_path) == [
-        "experiments/ant_sac.h: includes rltools/rl/environments/mujoco/ant.h without a line "
-        "`// Requires: mujoco`"
-    ]
-    header.write_text(f"// Requires: hosted, mujoco\n{include}")
-    assert violations(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     ("path", "text", "expected"),
     [
-        ("app/x/a.h", '#include "rltools/kernels/simd/dense.h"', "app may not include kernels"),
         ("app/link/a.h", "#include <Arduino.h>", "may not include <Arduino.h>"),
-        ("app/link/a.h", '#include "app/services/a.h"', "app/link may not include app/services"),
         ("app/link/a.h", '#include "rltools/rl/training.h"', "app/link may not reach rltools/rl"),
-        ("app/infer/a.h", '#include "app/train/a.h"', "app/infer may not include app/train"),
-        ("processors/a.h", '#include "app/a.h"', "processors may not include app/a.h"),
         ("x/a.cpp", '#include "rltools/devices/host.h"\nint f();', "has no main"),
         (
             "x/a.cpp",

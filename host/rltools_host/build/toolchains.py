@@ -25,7 +25,7 @@ BUILDERS = {"cmake": "CMake", "platformio": "PlatformIO"}  # build/firmware.py c
 COMPILER_CACHE = "ccache"  # cmake/compiler_cache.cmake; `rlt test` installs it where it can
 WITHOUT_OPTIONAL = "without-optional"  # in build/, folders of links
 # What tests look for besides the optional tools that toolchains name.
-HIDDEN_BESIDE = ("avr-*", "debootstrap", "llvm-*", "nodejs", "npm", "npx")
+HIDDEN_BESIDE = ("debootstrap", "llvm-*", "nodejs")
 EGL_VENDORS = "__EGL_VENDOR_LIBRARY_FILENAMES"  # where libglvnd looks for libraries to draw with
 HEADER_DIRECTORIES = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
 

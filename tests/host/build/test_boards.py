@@ -13,9 +13,8 @@ from serial.tools import list_ports
 from rltools_host.build import firmware
 from rltools_host.build.boards import POLICY_SLOT_BYTES, board_names, list_boards, load_board
 from rltools_host.checks.memory import SCRATCH_FLOATS
-from rltools_host.commands import firmware as firmware_command
-from rltools_host.commands.firmware import emulate, flash
-from rltools_host.errors import BuildError, LinkLostError, UsageError
+from rltools_host.commands.firmware import flash
+from rltools_host.errors import BuildError, UsageError
 from rltools_host.tree import TREE
 
 NAMES = board_names()
@@ -28,11 +27,6 @@ def port(device: str, usb_id: str | None) -> SimpleNamespace:
 
 def connect(monkeypatch: pytest.MonkeyPatch, *ports: SimpleNamespace) -> None:
     monkeypatch.setattr(list_ports, "comports", lambda: list(ports))
-
-
-def test_the_boards_of_the_repository_are_listed() -> None:
-    assert {"host", "host-threads", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
-    assert [board.name for board in list_boards()] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,56 +58,13 @@ def test_slots_of_policies_are_those_of_the_storage() -> None:
     assert f"#define RLT_POLICY_SCRATCH_FLOATS {SCRATCH_FLOATS}\n" in program
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_platformio_environments_exist_for_what_it_builds(name: str) -> None:
-    board = load_board(name)
-    sections = (TREE.root / "platformio.ini").read_text()
-    assert (f"[env:{name}]" in sections) != board.toolchain.native
-
-
-def test_the_emulated_board_has_the_memory_of_a_teensy() -> None:
-    emulated, real = load_board("qemu-cortex-m7"), load_board("teensy41")
-    assert [(region.name, region.bytes) for region in emulated.memory] == [
-        ("RAM1", 512 * 1024),
-        ("RAM2", 512 * 1024),
-    ]
-    assert [region.bytes for region in real.memory] == [region.bytes for region in emulated.memory]
-    assert emulated.device == real.device
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({"device": None}, "'device' is missing"),
-        ({"device": 7}, "device is 7, not a text"),
-        ({"device": "Generic;"}, 'device "Generic;" is not the name of a struct'),
-        ({"device_header": ["a.h"]}, r'device_header is \["a.h"\], not a text'),
-        ({"title": {}}, r"title is \{\}, not a text"),
-        ({"toolchain": 3}, "toolchain is 3, not a text"),
-        ({"flags": "-O3"}, "flags is not a list of names"),
-        ({"link_flags": [["-g"]]}, "link_flags is not a list of names"),
-        ({"defines": [1]}, "defines is not a list of names"),
-        ({"sources": {}}, "sources is not a list of names"),
-        ({"provides": "mujoco"}, "provides is not a list of names"),
-        ({"flasher": True}, "flasher is true, not a text"),
-        ({"linker_script": 1}, "linker_script is 1, not a text"),
-        ({"bootloader_usb_ids": "a:b"}, "bootloader_usb_ids is not a list of names"),
-        ({"link": {"kind": 1}}, "kind is 1, not a text"),
-        ({"link": {"kind": "pty", "usb_ids": [1]}}, "usb_ids is not a list of names"),
-        ({"memory": [{"name": 1, "use": "all", "bytes": 1}]}, "name is 1, not a text"),
-        ({"emulator": {"program": 1, "arguments": []}}, "program is 1, not a text"),
-        ({"emulator": {"program": "q", "arguments": "-M"}}, "arguments is not a list of names"),
         ({"toolchain": "avr"}, 'unknown toolchain "avr"'),
-        ({"link": {"kind": "radio"}}, 'link kind "radio" is none of'),
-        (
-            {"takes_threads": True, "link": {"kind": "serial"}},
-            "takes_threads is for a board that is a process",
-        ),
-        ({"report_every": "often"}, "invalid literal"),
-        ({"programs": "train"}, "programs is not a list of names"),
         ({"sources": ["../*.cpp"]}, r'"\.\./\*\.cpp" is not a path within the project'),
         ({"linker_script": "/x.ld"}, '"/x.ld" is not a path within the project'),
-        ({"programs": [7]}, "programs is not a list of names"),
     ],
 )
 def test_wrong_description_is_named(project: Path, change: dict[str, object], reason: str) -> None:
@@ -129,95 +80,9 @@ def test_wrong_description_is_named(project: Path, change: dict[str, object], re
     assert "mine.json" in str(error.value)
 
 
-def test_description_that_is_no_json_is_named(project: Path) -> None:
-    (project / "boards").mkdir()
-    (project / "boards" / "mine.json").write_text("{")
-    with pytest.raises(BuildError, match=r"mine\.json: not a board description"):
-        load_board("mine")
-
-
 def test_an_emulated_board_is_not_flashed() -> None:
     with pytest.raises(UsageError, match=r"--board qemu-cortex-m7.*flashed: esp32, .*teensy41"):
         flash("qemu-cortex-m7", "pendulum-td3")
-
-
-class Built(Exception):
-    """A firmware would be built of these."""
-
-
-@pytest.mark.parametrize(
-    ("program", "subject", "expected"),
-    [
-        ("train", None, "pendulum-td3"),
-        ("train", "quadrotor-ppo", "quadrotor-ppo"),
-        ("infer", None, "pendulum"),
-        ("infer", "quadrotor", "quadrotor"),
-    ],
-)
-def test_what_is_emulated(
-    program: str, subject: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def build_firmware(*of: object) -> None:
-        raise Built(*of)
-
-    monkeypatch.setattr(firmware, "build_firmware", build_firmware)
-    with pytest.raises(Built) as caught:
-        emulate("qemu-cortex-m7", subject, program=program)
-    assert caught.value.args == (load_board("qemu-cortex-m7"), expected, program)
-    for seconds in (0, -1):
-        with pytest.raises(UsageError, match=f"--time-limit {seconds}: give a number of seconds"):
-            emulate("qemu-cortex-m7", subject, time_limit_s=seconds)
-
-
-class Emulated:
-    """In place of the emulator; it ends, or the user ends it."""
-
-    port, process_id = "/dev/pts/9", 7
-    is_interrupted = True
-
-    def __init__(self, *_: object) -> None: ...
-
-    def __enter__(self) -> Emulated:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def wait(self) -> None:
-        if self.is_interrupted:
-            raise KeyboardInterrupt
-
-    def ending(self) -> str:
-        return "it was ended by SIGKILL"
-
-
-def test_an_emulated_board_says_where_it_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    name, other, storage = "qemu-cortex-m7", "qemu-esp32c3", tmp_path / "flash"
-    monkeypatch.setattr(firmware, "build_firmware", lambda *_: Path("program"))
-    monkeypatch.setattr(firmware_command, "Emulator", Emulated)
-    monkeypatch.setattr(firmware_command, "require_kept", lambda *_: None)
-    assert emulate(name, time_limit_s=5) == 0
-    first, then, *rest = capsys.readouterr().out.splitlines()
-    assert first == f"{load_board(name).title}, with pendulum-td3, is on /dev/pts/9"
-    assert then.startswith("  train there:  ")
-    assert then.endswith(f"rlt train pendulum-td3 --board {name} --port /dev/pts/9")
-    assert rest == ["  Ctrl-C ends it; so do 5 s"]
-    assert emulate(other, program="infer", json_output=True, storage=storage) == 0
-    assert storage.is_file()
-    captured = capsys.readouterr()
-    assert json.loads(captured.out) == {
-        "board": other,
-        "experiment": "pendulum",
-        "program": "infer",
-        "port": "/dev/pts/9",
-        "process_id": 7,
-    }
-    assert captured.err.splitlines()[1].endswith(f"rlt push RUN --board {other} --port /dev/pts/9")
-    assert captured.err.splitlines()[2] == f"  confirmed policies stay in {storage}"
-    monkeypatch.setattr(Emulated, "is_interrupted", False)
-    with pytest.raises(LinkLostError, match=f"^{name} on /dev/pts/9 ended: it was ended by SIGK"):
-        emulate(name)
 
 
 @pytest.fixture
@@ -251,22 +116,3 @@ def test_flashing_builds_uploads_and_waits_for_the_port(
     assert json.loads(lines[1])["port"] == "/dev/ttyACM0"
     assert lines[0].endswith("train pendulum-td3 --board teensy41")
     assert lines[2].endswith("push RUN --board teensy41")
-
-
-@pytest.mark.parametrize(("name", "usb_id"), [("esp32", "10C4:EA60"), ("esp32c3", "303A:1001")])
-def test_esp32_boards_are_flashed_with_infer(
-    calls: list[list[str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    usb_id: str,
-) -> None:
-    connect(monkeypatch, port("/dev/ttyUSB0", usb_id))
-    assert flash(name, "pendulum", program="infer") == 0
-    assert calls == [
-        ["run", "-e", name, "pendulum", "infer", "False"],
-        ["run", "-e", name, "-t", "upload", "pendulum", "infer", "True"],
-    ]
-    assert capsys.readouterr().out.endswith(f"push RUN --board {name}\n")
-    with pytest.raises(UsageError, match=f"{name} is not built with the program train"):
-        flash(name, "pendulum-td3")

@@ -6,46 +6,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
-from rltools_host.errors import BuildError
 from rltools_host.tree import PROJECT, TREE
-
-OUTPUT = """[1/9] Building CXX object a.o
-FAILED: a.o
-g++ -c a.cpp -o a.o
-a.cpp:1:2: error: no
-[2/9] Linking CXX executable b
- note: [3/9] is no progress here
-ninja: build stopped: subcommand failed.
-"""
-
-
-def test_what_compilers_said_is_shown_without_the_rest() -> None:
-    assert cmake.messages(OUTPUT) == [
-        "FAILED: a.o",
-        "a.cpp:1:2: error: no",
-        " note: [3/9] is no progress here",
-    ]
-
-
-def test_a_failed_build_is_one_sentence_and_a_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "log"
-    error = cmake.fail("building", OUTPUT, log)
-    assert isinstance(error, BuildError)
-    assert str(error).startswith("building failed: ")
-    assert "a.cpp:1: no; commands and errors are in " in str(error)
-    assert capsys.readouterr().err == "\n".join(cmake.messages(OUTPUT)) + "\n"
-    assert log.read_text() == OUTPUT
-    unknown = str(cmake.fail("building", "what\n", log))
-    assert unknown.startswith("building failed: correct the errors above; ")
 
 
 @pytest.mark.parametrize(
@@ -80,19 +46,6 @@ def test_a_build_tree_of_another_checkout_is_built_anew(tmp_path: Path) -> None:
         assert cmake.link_tree(tmp_path) == link
         assert link.readlink() == TREE.root
         assert log.exists() is not is_new
-
-
-def test_a_file_system_without_links_has_the_tree_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError
-
-    log = tmp_path / ".ninja_log"
-    log.touch()
-    monkeypatch.setattr(Path, "symlink_to", refuse)
-    assert cmake.link_tree(tmp_path) == TREE.root
-    assert log.exists(), "else all would be compiled in each build"
 
 
 @pytest.mark.all
@@ -133,30 +86,3 @@ def test_zig_is_known_by_its_version_and_not_by_its_script(
     command = [TREE.toolchains / "cached", "p", ccache, compiler, "-c", "a.cpp"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout == f"{told}: {compiler} -c a.cpp\n"
-
-
-def board(**changes: Any) -> Any:
-    toolchain: dict[str, Any] = {
-        "native": False,
-        "stand_in": "x",
-        "cmake_toolchain_file": "toolchains/arm.cmake",
-        "builder": "cmake",
-        "tools": (SimpleNamespace(name="gcc"),),
-    }
-    emulator = SimpleNamespace(program="qemu")
-    return SimpleNamespace(toolchain=SimpleNamespace(**(toolchain | changes)), emulator=emulator)
-
-
-def test_toolchains() -> None:
-    file = {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / "toolchains/arm.cmake")}
-    assert cmake.toolchain_options(board()) == file
-    assert cmake.toolchain_options(board(native=True)) == {"RLT_STAND_IN": "x"}
-    assert cmake.toolchain_options(board(cmake_toolchain_file=None)) == {}
-    assert cmake.required_tools(board()) == ("gcc",)
-    assert cmake.required_tools(board(), to_run=True)[:2] == ("gcc", "qemu")
-    assert len(cmake.required_tools(board(), to_run=True)) == 3
-    plain = board()
-    plain.emulator = None
-    assert cmake.required_tools(plain, to_run=True) == ("gcc",)
-    assert cmake.firmware_target("cart-td3") == "train-cart-td3"
-    assert cmake.firmware_target("cart", "infer") == "infer-cart"

@@ -159,23 +159,6 @@ def test_platformio_takes_it_as_a_dependency(tmp_path: Path) -> None:
 
 
 @pytest.mark.all
-def test_esp_idf_registers_it_as_a_component(tmp_path: Path) -> None:
-    """By its CMakeLists.txt, with a stand-in for ESP-IDF's function."""
-    consume(
-        tmp_path / "consumer",
-        "set(ESP_PLATFORM ON)\n"
-        # As ESP-IDF's, of a component of headers only.
-        "function(idf_component_register kind folder)\n"
-        '  if(NOT kind STREQUAL "INCLUDE_DIRS")\n    message(FATAL_ERROR "${kind}")\n  endif()\n'
-        "  set(COMPONENT_LIB __idf_rltools PARENT_SCOPE)\n  add_library(__idf_rltools INTERFACE)\n"
-        "  target_include_directories(__idf_rltools INTERFACE"
-        ' "${CMAKE_CURRENT_SOURCE_DIR}/${folder}")\n'
-        "endfunction()\n"
-        f'add_subdirectory("{CORE}" rltools)\nadd_library(rltools::rltools ALIAS __idf_rltools)',
-    )
-
-
-@pytest.mark.all
 def test_espressif_s_component_manager_packs_it(tmp_path: Path) -> None:
     if find_spec("idf_component_manager") is None:
         pytest.skip("idf-component-manager is not installed")

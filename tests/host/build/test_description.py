@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rltools_host.build import description
-from rltools_host.build.description import Channel, Metric, Parameter, Shape, StateTensor, ranges_of
+from rltools_host.build.description import Metric, Parameter, StateTensor
 from rltools_host.errors import UsageError
 
 PARAMETER = {
@@ -48,22 +48,3 @@ def test_description_of_an_experiment() -> None:
     assert replace(found, document={"learning": {"tau": 1}}).learning == {"tau": 1}
     assert replace(found, document={"learning": [1]}).learning == {}
     assert replace(found, environment={}).contract is None
-
-
-def test_channels_have_ranges_of_32_bits() -> None:
-    entries = [
-        {"name": "angle", "unit": "rad", "minimum": -3.4028234663852886e38, "maximum": 0.1},
-        {"name": "gear", "unit": "low|high", "minimum": 0, "maximum": 1},
-    ]
-    angle, gear = description.channels(entries)
-    assert (angle.minimum, angle.maximum) == (-3.4028234663852886e38, 0.10000000149011612)
-    assert str(angle) == '"angle" in rad from -3.40282347e+38 to 0.100000001'
-    assert (angle.choices, gear.choices) == ((), ("low", "high"))
-    assert str(gear) == '"gear", a choice of low, high'
-    low, high = ranges_of([gear, Channel("x", "m", -2, 3)])
-    assert (low.tolist(), high.tolist(), low.dtype) == ([0, -2], [1, 3], "float32")
-
-
-def test_shapes() -> None:
-    entry = {"kind": "rod", "look": "body", "numbers": "0, 1"}
-    assert description.shapes([entry]) == (Shape("rod", "body", "0, 1"),)

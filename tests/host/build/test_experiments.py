@@ -52,19 +52,6 @@ def test_the_whole_name_of_a_task_has_its_digest(subject: str, generated: Path) 
         experiments.whole_name("gym-hopper", subject)
 
 
-@pytest.mark.parametrize(
-    ("name", "own"),
-    [
-        (f"gym-hopper-{DIGESTS[0]}", "gym-hopper"),
-        (f"hopper-{DIGESTS[0]}", f"hopper-{DIGESTS[0]}"),  # somebody's own
-        ("gym-hopper-0123456789abcde", "gym-hopper-0123456789abcde"),
-        ("pendulum-td3", "pendulum-td3"),
-    ],
-)
-def test_the_name_that_people_have(name: str, own: str) -> None:
-    assert experiments.own_name(name) == own
-
-
 def test_the_project_s_header_comes_before_the_installed_one(generated: Path) -> None:
     installed = TREE.experiments / "pendulum_td3.h"
     assert experiments.written_header("pendulum-td3") == installed
@@ -116,76 +103,3 @@ def test_which_boards_fit(generated: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert experiments.gate("pendulum-td3") is None
     assert experiments.gate("of-another-tree") is None
     assert experiments.evaluation_options("own-ppo", "Own") == ("--gate", "hover-far")
-
-
-def test_a_header_defines_what_it_is_named_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    header = write(tmp_path / "own_td3.h", "struct OwnTd33 {};\n")
-    monkeypatch.setattr(experiments, "names", lambda _: ["own-td3"])
-    monkeypatch.setattr(experiments, "is_generated", lambda *_: False)
-    monkeypatch.setattr(experiments, "header_of", lambda *_: header)
-    for text in ("struct OwnTd33 {};\n", "// OwnTd3\n", ""):
-        write(header, text)
-        with pytest.raises(BuildError, match=r"own_td3\.h defines no struct OwnTd3"):
-            experiments.require_subject(EXPERIMENT, "own-td3")
-    for text in ("struct OwnTd3 : Td3 {};\n", "using OwnTd3 = Other;\n", "class OwnTd3;\n"):
-        write(header, text)
-        experiments.require_subject(EXPERIMENT, "own-td3")
-
-
-def test_who_describes_an_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host where it fits, or else another board of this machine."""
-    threads = load_board("host-threads")
-    monkeypatch.setattr(experiments, "require_experiment", lambda _: None)
-    monkeypatch.setattr(experiments, "list_boards", lambda: [M7, threads, HOST])
-    for missing, found in (((), HOST), (("host",), threads)):
-        monkeypatch.setattr(
-            experiments, "lacking", lambda _, board, missing=missing: board.name in missing
-        )
-        assert experiments.native_board("x") == found
-    monkeypatch.setattr(experiments, "lacking", lambda *_: ["all"])
-    machine = "x fits no board of this machine, .*: boards of this machine are host-threads, "
-    with pytest.raises(UsageError, match=f"^{machine}host$"):
-        experiments.native_board("x")
-
-
-def test_gymnasium_s_own_environments() -> None:
-    assert experiments.is_of_gymnasium("Pendulum-v1")
-    assert not experiments.is_of_gymnasium("Quadrotor")
-    assert experiments.evaluation_options("pendulum-td3", "Pendulum-v1") == ("--in", "gymnasium")
-    assert experiments.evaluation_options("pendulum-td3", "Other") == ()
-
-
-def test_what_programs_print_that_is_no_description(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built: list[list[str]] = []
-
-    def build(board: object, targets: list[str]) -> Path:
-        assert board == HOST
-        built.append(targets)
-        return tmp_path
-
-    monkeypatch.setattr(experiments.cmake, "build_targets", build)
-    program = write(tmp_path / "describe-pendulum-td3")
-    program.chmod(0o755)
-    sentence = "describe-pendulum-td3 printed no experiment description"
-    for document in ("{}", '{"name": "x"}', '{"fingerprint": "no"}'):
-        write(program, f"#!/bin/sh\necho '{document}'\n")
-        with pytest.raises(BuildError, match=sentence):
-            experiments.describe("pendulum-td3", HOST)
-    write(program, "#!/bin/sh\necho broken >&2\nexit 3\n")
-    with pytest.raises(BuildError, match=r"/describe-pendulum-td3 ended with code 3: broken$"):
-        experiments.describe("pendulum-td3", M7)
-    assert built == [
-        *[["describe-pendulum-td3", experiments.cmake.firmware_target("pendulum-td3")]] * 3,
-        ["describe-pendulum-td3"],
-    ]
-    contract = write(tmp_path / "describe-contract-quadrotor", "#!/bin/sh\necho '{\"a\": 1}'\n")
-    contract.chmod(0o755)
-    assert experiments.describe_contract("quadrotor") == {"a": 1}
-    for text in ("echo none", "echo '{}'; exit 1"):
-        write(contract, f"#!/bin/sh\n{text}\n")
-        with pytest.raises(BuildError, match="describe-contract-quadrotor printed no contract"):
-            experiments.describe_contract("quadrotor")

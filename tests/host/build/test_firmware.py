@@ -11,9 +11,7 @@ import pytest
 
 from rltools_host.build.firmware import (
     Footprint,
-    LinkerRegion,
     footprint,
-    linker_regions,
     memory_lines,
     memory_usage,
     section_sizes,
@@ -72,15 +70,6 @@ def memory(name: str, size: int, *regions: str) -> Any:
 def board(*memories: Any, link_map: bool = True) -> Any:
     toolchain = SimpleNamespace(link_map=link_map)
     return SimpleNamespace(name="b", linker_script="b.ld", toolchain=toolchain, memory=memories)
-
-
-def test_regions_are_those_of_the_memory_configuration() -> None:
-    assert linker_regions(LINK_MAP) == [
-        LinkerRegion("FLASH", 0x60000000, 0x1000),
-        LinkerRegion("RAM", 0x20000000, 0x200),
-        LinkerRegion("ITCM", 0, 0x100),
-    ]
-    assert linker_regions("nothing") == []
 
 
 def test_a_memory_is_used_up_to_its_last_byte(tmp_path: Path) -> None:

@@ -35,43 +35,18 @@ def test_numbers_are_computed_at_each_step() -> None:
     assert np.array_equal(line.numbers[:, 2], [0, 1, 2, np.pi / 2, np.nan, 0.1], equal_nan=True)
 
 
-def test_no_shapes_are_no_picture() -> None:
-    assert picture.picture_of([], CHANNELS) is None
-
-
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
         (("circle", "body", "0, 0"), "a circle with 2 numbers: it has x, y and the radius"),
-        (("rod", "body", "0, 0, 1, 1"), "a rod with 4 numbers: it has x, y of both ends"),
-        (("line", "body", "0, 0, 1, 1, 2"), "a line with 5 numbers"),
-        (("area", "body", "0, 0, 1, 1"), "a area with 4 numbers: it has x, y of three"),
-        (("blob", "body", "0, 0, 1"), 'the kind "blob": known are let, line, area'),
-        (("view", "", "0, 0, 1, 1"), 'the kind "view"'),
-        (("circle", "red", "0, 0, 1"), 'the look "red": known are body, part'),
         (("circle", "body", "0, 0, speed"), '"speed" is neither a channel'),
         (("circle", "body", "0, 0, sin"), '"sin" is neither a channel'),
         (("let", "2x", "1"), '"2x" is not a name'),
-        (("let", "x", "1, 2"), '"x" is not a name'),
-        (("circle", "body", "0, 0, angle ** 2"), "is none of numbers"),
-        (("circle", "body", "0, 0, angle // 2"), "is none of numbers"),
         (("circle", "body", "0, 0, exp(angle)"), "is none of numbers"),
         (("circle", "body", "0, 0, sin(angle, angle)"), "is none of numbers"),
-        *(
-            (("circle", "body", f"0, 0, {whole}"), r'"angle\.real" is none of numbers, channels, ')
-            for whole in (
-                *("angle.real", "angle.real + 1", "1 - angle.real", "-angle.real"),
-                *("abs(angle.real)", "max(1, angle.real)", "min(angle.real, 1)"),
-            )
-        ),
-        (("circle", "body", "0, 0, 1j"), "is none of numbers"),
-        (("circle", "body", "0, 0, True"), '"True" is neither a channel|is none of numbers'),
+        (("circle", "body", "0, 0, abs(angle.real)"), r'"angle\.real" is none of numbers, chann'),
         (("circle", "body", "0, 0, (lambda: 1)()"), "is not a list of expressions"),
         (("circle", "body", "0, 0, angle[0]"), "is not a list of expressions"),
-        (("circle", "body", "0, 0, 'a'"), "is not a list of expressions"),
-        (("circle", "body", "0, 0, (("), "is not a list of expressions"),
-        (("circle", "body", "0, 0, 1), (1"), "is not a list of expressions|is none of numbers"),
-        (("circle", "body", ""), "is not a list of expressions"),
         (("circle", "body", "1" * 500), "is not a list of expressions in up to 400"),
         (("circle", "body", "(" * 199 + ")" * 199), "is none of numbers|is not a list"),
         (("circle", "body", "0, 0, " + "-" * 300 + "1"), "is not a list of expressions"),
@@ -85,7 +60,7 @@ def test_what_is_no_shape_is_refused(shape: tuple[str, str, str], sentence: str)
     assert re.search(sentence, str(error.value))
 
 
-@pytest.mark.parametrize("form", ["-{}", "abs({})", "1+({})", "({})*2", "max(1,{})"])
+@pytest.mark.parametrize("form", ["-{}", "max(1,{})"])
 def test_how_deep_an_expression_may_be(form: str) -> None:
     """39 operations around a number are 40 levels."""
     deep = "1"
@@ -108,9 +83,8 @@ def test_how_long_and_how_large_numbers_may_be() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        *("0, 0, 1", "0, 0, angle, 1", "1, 0, 0, 1", "0, 0, 1, 1 / 0", "0, 0, 1, sqrt(0 - 1)"),
-        # Without a width or a height, or with one that no number holds.
-        *("1, 0, 1, 1", "0, 1, 1, 1", "0, 1, 1, 0", "-1e308, 0, 1e308, 1", "0, -1e308, 1, 1e308"),
+        *("0, 0, 1", "0, 0, angle, 1", "0, 0, 1, 1 / 0"),
+        *("1, 0, 1, 1", "0, -1e308, 1, 1e308"),  # without a width; with one that no number holds
     ],
 )
 def test_a_view_is_four_numbers(view: str) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.build import cmake, firmware, tools
+from rltools_host.build import firmware, tools
 from rltools_host.build.boards import load_board
-from rltools_host.errors import BuildError
 from rltools_host.tree import PROJECT, TREE
 
 pytestmark = pytest.mark.all  # another builder
@@ -60,21 +59,6 @@ def test_configuration_is_accepted() -> None:
         esp32 = dict(settings[f"env:{name}"])
         assert esp32["framework"] == ["arduino"]
         assert re.fullmatch(r"platformio/espressif32@\d+\.\d+\.\d+", esp32["platform"])
-
-
-def test_each_environment_builds_a_program_of_its_board() -> None:
-    settings = dict(json.loads(run_in_repository("project", "config", "--json-output")))
-    environments = [name for name in settings if name.startswith("env:")]
-    assert len(environments) > 6
-    for name in environments:
-        board = load_board(name.removeprefix("env:"))
-        assert dict(settings[name])["custom_program"] in cmake.programs_of(board), name
-
-
-def test_boards_of_the_repository_are_those_that_platformio_uses() -> None:
-    output = run_in_repository("boards", "--installed", "--json-output")
-    known = {entry["id"]: entry for entry in json.loads(output)}
-    assert known[BOARD]["platform"] == "rltools_emulated"
 
 
 def test_build_without_a_download(built_firmware: Path) -> None:
@@ -140,22 +124,6 @@ def test_a_project_elsewhere_builds_its_own_experiment(tmp_path: Path) -> None:
     assert before == sorted(path for path in (TREE.root / "firmware").rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize(
-    ("experiment", "program", "sentence"),
-    [
-        ("pendulum-td4", "train", 'unknown experiment "pendulum-td4": did you mean pendulum-td3'),
-        (EXPERIMENT, "trane", 'unknown program "trane": did you mean train'),
-    ],
-)
-def test_experiment_and_program_are_chosen_by_the_environment(
-    experiment: str, program: str, sentence: str
-) -> None:
-    code, output = firmware.run_platformio(["run", "-e", BOARD], experiment, program)
-    assert code != 0
-    assert sentence in output
-    assert "Traceback" not in output
-
-
 @pytest.mark.parametrize("manifest", ["library.json", "library.properties"])
 def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
     """All fields but the license, whose list PlatformIO would download."""
@@ -172,19 +140,6 @@ def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["name"] == "rltools"
-
-
-def answer(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
-    monkeypatch.setattr(firmware, "run_platformio", lambda *_, **__: (1, output))
-
-
-def test_compile_error_is_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer(monkeypatch, "a.cpp:1: error: no\n")
-    with pytest.raises(BuildError, match="building pendulum-td3 for teensy41 failed"):
-        firmware.build_firmware(load_board("teensy41"), EXPERIMENT)
-    assert "a.cpp:1: error: no" in capsys.readouterr().err
 
 
 def test_neither_telemetry_nor_searches_for_updates() -> None:

@@ -15,8 +15,7 @@ import pytest
 
 from rltools_host.build import tools
 from rltools_host.build.toolchains import group_note
-from rltools_host.errors import MissingToolError
-from rltools_host.tree import TREE, Tree
+from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 from waiting import wait_for
 
@@ -98,34 +97,6 @@ def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> No
             assert ended.exists()
 
 
-def test_interrupt_waits_until_the_installer_has_ended(tmp_path: Path) -> None:
-    program = (
-        "import os, pathlib, signal, subprocess; from rltools_host.build import tools\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "class Popen(subprocess.Popen):\n"
-        "    def communicate(self, **options):\n"
-        "        pathlib.Path('waiting').touch()\n"
-        "        return super().communicate(**options)\n"
-        "subprocess.Popen = Popen\n"
-        "script = 'trap \"sleep 0.7; touch undone; exit 1\" INT; touch begun; '\\\n"
-        "    'while :; do sleep 0.1; done'\n"
-        "try: tools.run_quietly(['sh', '-c', script], dict(os.environ))\n"
-        "except KeyboardInterrupt: print(os.path.exists('undone'))\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "waiting").exists(), 60)
-    os.killpg(process.pid, signal.SIGINT)
-    stdout, _ = process.communicate(timeout=60)
-    assert stdout == "True\n"
-
-
 # -- packages --------------------------------------------------------------------------------------
 
 
@@ -202,87 +173,3 @@ def test_package_that_was_installed_half_way_is_installed_again(needy_tree: Path
     assert (code, stdout) == (0, "started 0\n"), stderr
     assert module.read_text() == "complete = True\n"
     assert not (environment / "rlt-default.begun").exists()
-
-
-# For the Python that sets up: it says that it was called to.
-STAND_IN = """\
-#!/bin/sh
-case "$*" in
-  *set_up.py*) echo set-up; exit 5 ;;
-  *_base_executable*) echo "$0" ;;
-esac
-"""
-
-
-def test_environment_that_is_damaged_is_set_up_again(needy_tree: Path) -> None:
-    """Its stamps are right: it was damaged after it had been set up."""
-    python = needy_tree / ".venv/bin/python"
-    stand_in = needy_tree / "stand-in"
-    stand_in.write_text(STAND_IN)
-    stand_in.chmod(0o755)
-    for content in ("#!/nowhere/a-loader\n", "no program"):
-        python.unlink()
-        python.write_text(content)
-        python.chmod(0o755)
-        begun = start(needy_tree, "7", python=str(stand_in))
-        assert begun.communicate(timeout=120)[0].endswith("set-up\n")
-        assert begun.returncode == 5
-    python.unlink()
-    expected = (7, "started 7\n", "Setting up .venv again, as it is damaged\n" + INSTALLING)
-    assert ended(needy_tree, "7") == expected
-
-    (packages,) = needy_tree.glob(".venv/lib/*/site-packages")
-    shutil.rmtree(packages)
-    packages.mkdir()
-    code, stdout, stderr = ended(needy_tree, "7", "a b")
-    assert (code, stdout) == (7, "started 7 a b\n")
-    damage = f"{needy_tree}/.venv is damaged (No module named 'rltools_host'): it is set up again\n"
-    assert stderr == damage + "Setting up .venv\n" + INSTALLING
-    assert ended(needy_tree, "0") == (0, "started 0\n", "")
-
-
-def test_what_the_program_does_is_no_damage(needy_tree: Path) -> None:
-    """Neither its exit code nor what it fails to import itself."""
-    for code in (1, 126, 127):
-        assert ended(needy_tree, str(code)) == (code, f"started {code}\n", "")
-    code, stdout, stderr = ended(needy_tree, "import")
-    assert (code, stdout) == (1, "started import\n")
-    assert "Setting up" not in stderr
-    assert stderr.endswith("No module named 'nothing_of_this_name'\n")
-
-
-def test_damage_that_stays_is_one_error(needy_tree: Path) -> None:
-    """What the locked packages lack is set up once, not for ever."""
-    cli = needy_tree / "host/rltools_host/commands/cli.py"
-    cli.write_text(cli.read_text().replace("import tiny", "import unknown"))
-    code, stdout, stderr = ended(needy_tree, "0")
-    assert (code, stdout) == (1, "")
-    first, *_, last = stderr.splitlines()
-    assert first.endswith("is damaged (No module named 'unknown'): it is set up again")
-    assert last.startswith("error: ")
-    assert last.endswith(
-        ".venv is damaged (No module named 'unknown'): delete it, ./rlt sets it up again"
-    )
-    assert len(stderr.splitlines()) == 4
-
-
-def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(MissingToolError, match="is damaged: delete it"):
-        tools.create_environment(0)
-    assert tmp_path.exists()
-
-
-def test_package_that_is_missing_is_one_sentence() -> None:
-    program = (
-        "import runpy, sys; sys.modules['typer'] = None\n"
-        f"runpy.run_path({str(MAIN)!r}, run_name='__main__')"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.returncode == 1
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith(f"error: {sys.prefix} is damaged (")
-    assert result.stderr.endswith("): delete it, ./rlt sets it up again\n")

@@ -96,20 +96,6 @@ def test_sizes_that_another_experiment_states(project: Path) -> None:
         of_experiment("cart-two", ["buffer_size=100"])
 
 
-def test_a_project_s_own_experiment_is_taken_as_it_is(project: Path) -> None:
-    folder = project / "experiments"
-    folder.mkdir(exist_ok=True)
-    own = "struct Cart {\n  static constexpr int kBatchSize = 10, kTileRows = 5;\n};\n"
-    (folder / "cart.h").write_text(own)
-    (folder / "cart_b2.h").write_text("struct CartB2 {};\n")
-    assert not is_generated("cart-b2"), "somebody wrote one of this name"
-    assert is_generated("cart-b4")
-    text = generated_header("cart-b4").read_text()
-    assert '#include "../../../experiments/cart.h"' in text
-    assert "kBatchSize = 4;" in text
-    assert "kTileRows = 4;" in text
-
-
 @pytest.mark.all
 def test_trials_with_sizes_are_runs_that_are_replayed(tmp_path: Path) -> None:
     """A search of widths, its best run evaluated, resumed without its header, and trained anew by

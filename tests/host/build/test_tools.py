@@ -10,10 +10,9 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,39 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Tree, "virtual_environment", tmp_path / ".venv")
     (tmp_path / ".venv" / "lib" / VERSION / "site-packages").mkdir(parents=True)
     return tmp_path / ".venv"
-
-
-@pytest.mark.parametrize(
-    ("stamps", "code", "works"),
-    [
-        ((), 0, False),
-        (("environment",), 0, True),
-        (("default",), 0, True),
-        (("environment", "default"), 1, False),
-        (("environment",), None, False),
-    ],
-)
-def test_an_environment_works_whose_python_finds_what_is_needed(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stamps: Sequence[str],
-    code: int | None,
-    works: bool,
-) -> None:
-    commands: list[list[str]] = []
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        commands.append(command)
-        if code is None:
-            raise FileNotFoundError(command[0])
-        return subprocess.CompletedProcess(command, code)
-
-    for name in stamps:
-        (folder / f"rlt-{name}.txt").touch()
-    monkeypatch.setattr(subprocess, "run", run)
-    assert tools.environment_works() is works
-    asked = [f"{folder}/bin/python", "-I", "-c", "import pip, rltools_host"]
-    assert commands == ([asked] if stamps else [])
 
 
 @pytest.fixture
@@ -128,36 +94,6 @@ def test_another_pip_is_refused(
     with pytest.raises(MissingToolError, match=sentence):
         tools.create_environment(7)
     assert not (tmp_path / ".venv").exists()
-
-
-def test_what_to_type_where_the_environment_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tree, "is_installed", True)
-    monkeypatch.setattr(tools, "group_is_there", lambda _: False)
-    assert tools.pip_line("fit") == "pip install 'rltools-host[fit]'"
-    assert tools.pip_line("zig") == "pip install 'rltools-host[compiler]'"
-    assert tools.pip_line("browser") == "pip install playwright"
-    with pytest.raises(MissingToolError) as refused:
-        tools.ensure_group("fit")
-    line = "pip install 'rltools-host[fit]'"
-    assert str(refused.value) == f"fit is not installed in {sys.prefix}: {line}"
-
-
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({"ZIG_GLOBAL_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b", "HOME": "/c"}, "/a"),
-        ({"XDG_CACHE_HOME": "/b", "HOME": "/c"}, "/b/zig"),
-        ({"HOME": "/c"}, "/c/.cache/zig"),
-    ],
-)
-def test_where_zig_keeps_what_it_has_compiled(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
-) -> None:
-    for name in ("ZIG_GLOBAL_CACHE_DIR", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert tools.users_cache() == Path(expected)
 
 
 def test_optional_tools_can_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

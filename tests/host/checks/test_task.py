@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from gymnasium_points import Point
-from rltools_host.checks.findings import ADVICE as ADVISED
 from rltools_host.checks.findings import FAULT, Examination, Finding
 from rltools_host.checks.task import Examiner
 from rltools_host.environments.environment_server import PlayState
@@ -135,29 +134,6 @@ def test_a_mistake_is_found(
     assert (finding.level == FAULT) == ((fault, check, what) in FAULTS)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "named"),
-    [
-        ((-2.0, -2.0), (np.inf, 2.0), "observation_0 has"),
-        ((-2.0, -np.inf), (2.0, 2.0), "observation_1 has"),
-        ((-np.inf, -2.0), (2.0, np.inf), "observation_0 and observation_1 have"),
-        ((-3e6, -1e6), (2e6, 1e6), ""),
-    ],
-)
-def test_a_range_is_open_at_either_end(low: Any, high: Any, named: str) -> None:
-    class Open(Point):
-        def __init__(self) -> None:
-            super().__init__()
-            self.observation_space = BOX(np.array(low, np.float32), np.array(high, np.float32))
-
-    examiner = Examiner(Open, TaskRequest("gym:Open", Open, name="Open"), PlayState())
-    found = examiner.without_range()
-    assert (found is None) == (named == "")
-    if found is not None:
-        what = f"{named} no range, so that a board does not notice a broken sensor"
-        assert (found.check, found.what, found.level) == ("no-range", what, ADVISED)
-
-
 class Shared(Faulty):
     """An environment that is right alone, and shares state or random numbers with others of its
     class."""
@@ -222,22 +198,6 @@ def test_an_action_that_is_alike_at_both_ends_counts(
     assert "idle-action" not in [each.check for each in found.findings]
 
 
-def test_actions_that_are_not_tried_are_not_called_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Many(Faulty):
-        def __init__(self) -> None:
-            super().__init__()
-            self.action_space = BOX(-1.0, 1.0, (40,))
-
-    monkeypatch.setattr(Faulty, "fault", "")
-    monkeypatch.setattr("rltools_host.checks.task.EFFECT_S", 0.0)
-    monkeypatch.setattr("rltools_host.checks.task.MAX_STEPS", 200)
-    found = examined(Many)
-    assert "the first 1 of 40 actions count" in found.passed
-    assert "every action counts" not in found.passed
-
-
 def test_two_environments_that_share_something(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one that is made differs from the first."""
     monkeypatch.setattr(Faulty, "fault", "")
@@ -268,12 +228,6 @@ def test_two_environments_that_share_something(monkeypatch: pytest.MonkeyPatch) 
         ),
         (gymnasium.wrappers.Autoreset, FAULT, "resets by itself"),
         (
-            lambda env: gymnasium.wrappers.RescaleAction(env, np.float32(-2.0), np.float32(2.0)),
-            "advice",
-            "RescaleAction",
-        ),
-        (lambda env: gymnasium.wrappers.TimeLimit(env, 7), "advice", "a TimeLimit of 7 steps"),
-        (
             lambda env: gymnasium.wrappers.TransformObservation(
                 env, np.tanh, env.observation_space
             ),
@@ -292,18 +246,3 @@ def test_a_wrapper_is_found(
     finding = next(each for each in found.findings if each.check == "wrapper")
     assert what in finding.what
     assert finding.level == level
-
-
-def test_a_time_limit_that_is_known_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Faulty, "fault", "")
-    monkeypatch.setattr("rltools_host.checks.task.MAX_STEPS", 200)
-    found = examined(lambda: gymnasium.wrappers.TimeLimit(Faulty(), 7), episode_steps=7)
-    assert found.findings == []
-    assert found.figures.wrappers == ["TimeLimit"]
-
-
-def test_what_is_simulated_slowly_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rltools_host.checks.task.SLOW_STEP_S", 1e-9)
-    finding = only(of_fault("", monkeypatch))
-    assert finding.check == "slow"
-    assert "100,000 of them" in finding.what

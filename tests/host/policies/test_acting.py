@@ -13,16 +13,12 @@ from policy_samples import patched, sample_images
 from rltools_host.boards.hil import HilRequest, check_board, require_parity
 from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, push
-from rltools_host.build import experiments
-from rltools_host.build.description import Channel, shapes
+from rltools_host.build.description import Channel
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.policies import episodes
 from rltools_host.policies.acting import History, normalized
 from rltools_host.policies.contract import ObservationSum, PastAction, past_action
-from rltools_host.policies.export import c_header
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.report.picture import shown_picture
-from rltools_host.report.run_data import episodes_of
 
 ACTIONS = (Channel("left", "N", -2.0, 2.0), Channel("left_t-1", "1", 0.0, 1.0))
 NAME_OFFSET = 144 + 3 * 8  # of the first channel, behind three layers
@@ -101,19 +97,11 @@ def run(tmp_path: Path, storage: Path) -> Path:
     return make_policy_run(tmp_path / "run", sample_images()["remembering_pendulum"])
 
 
-def test_pushed_to_the_board_of_the_environment_within(run: Path, image: PolicyImage) -> None:
-    outcome = push(PushRequest(str(run), PolicyTarget("host")), lambda _: None)
-    assert outcome.activated
-    assert outcome.active_sha256 == image.sha256
-
-
 @pytest.mark.parametrize(
     ("sample", "contract"),
     [
-        ("remembering_pendulum", "pendulum"),
         ("remembering_quadrotor_4", "quadrotor"),
         ("summing_quadrotor", "quadrotor"),
-        ("only_summing_quadrotor", "quadrotor"),
     ],
 )
 def test_the_board_gives_the_policy_its_last_actions_and_sums(
@@ -160,22 +148,3 @@ def test_gymnasiums_environment_does_not_show_them(image: PolicyImage) -> None:
     assert episode.actions.tobytes() == image.evaluate(episode.observations).tobytes()
     assert episodes.gymnasium_has(image.environment)
     assert not episodes.gymnasium_has("Nothing-v1 +2 actions")
-
-
-def test_the_report_shows_it_as_the_environment_within(image: PolicyImage) -> None:
-    episode = episodes.gymnasium_episodes(image, 1, 0)[0]
-    assert episodes_of(image.environment) == episodes_of("Pendulum-v1")
-    described = experiments.describe("pendulum-td3").environment["picture"]
-    picture = shown_picture(shapes(described), image, episode)
-    assert picture is not None
-    assert "<animate " in picture.figure
-
-
-def test_the_header_says_who_gives_them(image: PolicyImage) -> None:
-    text = c_header(image)
-    assert "From [3] on they are its own outputs" in text
-    assert "its own outputs" not in c_header(parse_policy(sample_images()["pendulum"]))
-    summing = c_header(parse_policy(sample_images()["summing_quadrotor"]))
-    assert "`<observation>_sum` is the sum over the steps before" in summing
-    assert "From [16] on they are its own outputs" in summing
-    assert "_sum`" not in text

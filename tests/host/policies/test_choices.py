@@ -16,7 +16,7 @@ from rltools_host.policies.image import parse_policy, read_policy
 CHOICES = 144 + 2 * 8 + 8 * 48  # of the sample "choosing"
 
 
-@pytest.mark.parametrize("text", [b'x"};', b"a\\", b"a\nb", b"\x1b[2J", b"??/"])
+@pytest.mark.parametrize("text", [b'x"};', b"\x1b[2J"])
 def test_an_image_with_such_a_choice_is_refused(tmp_path: Path, text: bytes) -> None:
     image = patched(sample_images()["choosing"], CHOICES, "24s", text)
     parse_policy(image)

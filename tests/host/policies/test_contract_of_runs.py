@@ -11,7 +11,6 @@ import pytest
 
 from policy_run import make_policy_run
 from rltools_host.boards.policy_session import target_of_run
-from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, UsageError
 
 
@@ -19,12 +18,6 @@ def run_with(path: Path, document: Mapping[str, Any]) -> str:
     make_policy_run(path)
     (path / "run.json").write_text(json.dumps(document))
     return str(path)
-
-
-def test_a_run_states_its_contract(tmp_path: Path) -> None:
-    run = run_with(tmp_path / "run", {"experiment": "quadrotor-ppo", "contract": "quadrotor"})
-    assert target_of_run(run, "all-emulated", None, None).contract == "quadrotor"
-    assert target_of_run(run, "host", None, "pendulum").contract == "pendulum", "who asks, gets it"
 
 
 def test_no_board_can_be_built_for_it(tmp_path: Path) -> None:
@@ -39,7 +32,3 @@ def test_a_contract_that_is_no_name(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", {"experiment": "x", "contract": "../../x"})
     with pytest.raises(DamagedFileError, match="contract: Expected `str` matching regex"):
         target_of_run(run, "host", None, None)
-
-
-def test_the_contract_of_each_experiment_here() -> None:
-    assert experiments.describe("pendulum-td3").contract == "pendulum"

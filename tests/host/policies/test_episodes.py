@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
-from rltools_host.errors import DiskError, UsageError
-from rltools_host.policies.episodes import Episode, check_trace_path, headings, rows_of, write_trace
+from rltools_host.policies.episodes import Episode, check_trace_path, headings, write_trace
 from rltools_host.policies.image import PolicyImage
 
 
@@ -55,31 +54,6 @@ def test_columns_that_have_one_name_or_a_formulas_say_what_they_are() -> None:
     ]
 
 
-@pytest.mark.parametrize(("terminated", "ends"), [(True, [1, 0]), (False, [0, 1])])
-def test_rows_of_an_episode(terminated: bool, ends: list[int]) -> None:
-    assert rows_of(4, episode(terminated)).tolist() == [
-        [4, 7, 0, 0.0, 1.0, 2.0, 0.1, -1.0, 0, 0],
-        [4, 7, 1, 0.5, 3.0, 4.0, 0.2, -2.0, 0, 0],
-        [4, 7, 2, 1.0, 5.0, 6.0, 0.3, 1 / 3, *ends],
-    ]
-
-
-def test_files(tmp_path: Path) -> None:
-    both, named = [episode(True), episode(False)], image(["x", "y"], ["u"])
-    path = tmp_path / "new" / "t.csv"
-    write_trace(path, named, both)
-    lines = path.read_bytes().decode().split("\n")
-    assert lines[0] == ("episode,seed,step,time [s],x [m],y [m],u [m],reward,terminated,truncated")
-    assert lines[3] == "0,7,2,1,5,6,0.3,0.333333333,1,0"
-    assert lines[6:] == ["1,7,2,1,5,6,0.3,0.333333333,0,1", ""]
-    write_trace(path.with_suffix(".npz"), named, both)
-    with np.load(path.with_suffix(".npz")) as stored:
-        assert stored["columns"].tolist() == headings(named)
-        assert stored["rows"].shape == (6, 10)
-    with pytest.raises(DiskError):
-        write_trace(path / "below" / "t.csv", named, both)
-
-
 @pytest.mark.all
 def test_parquet_has_the_columns_and_numbers_of_the_csv(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
@@ -99,22 +73,3 @@ def test_parquet_has_the_columns_and_numbers_of_the_csv(tmp_path: Path) -> None:
         assert str(column.type) == ("int64" if is_whole else "double")
         assert [f"{value:.9g}" for value in column.to_pylist()] == list(texts)
     assert table.column("reward").to_pylist()[2] == 1 / 3  # all of its digits
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("t.txt", "--trace t.txt: name a file that ends with .csv, .npz or .parquet"),
-        ("folder.csv", "--trace folder.csv is a folder: name a file in it"),
-    ],
-)
-def test_where_nothing_can_be_written(
-    name: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("folder.csv").mkdir()
-    with pytest.raises(UsageError) as refused:
-        check_trace_path(Path(name))
-    assert str(refused.value) == sentence
-    for allowed in ("t.csv", "t.npz"):
-        check_trace_path(Path(allowed))

@@ -50,20 +50,3 @@ def test_figures() -> None:
     assert "episode" in replace(found, simulator="core").worst_document(1)
     assert (found.success_rate, document["success_rate"]) == (0.5, 0.5)
     assert "1 of 4 terminated" in "".join(found.lines())
-
-
-def test_what_is_unusual_comes_in_the_order_of_the_channels() -> None:
-    names = ("a", "b", "c", "d", "e", "f")
-    image = cast(
-        PolicyImage, SimpleNamespace(observations=[Channel(name, "1", -9, 9) for name in names])
-    )
-    # The mean of each is 0. The last episode's distances, in deviations: a 0, b, c, d and e 1 or
-    # more, and f does not vary.
-    starts = np.array(
-        [[2, -1, -1, -4, -1, 3], [-2, -1, -1, 0, -3, 3], [0, 2, 2, 4, 4, 3]], np.float32
-    )
-    outcomes = tuple(EpisodeEnd(0.0, 1, False, start) for start in starts)
-    found = Evaluation("r", image, "core", 0, outcomes, None)
-    assert found.unusual(2) == ["b 2", "c 2", "d 4", "e 4"]
-    equal = Evaluation("r", image, "core", 0, outcomes[:1] * 4, None)
-    assert equal.begun_from(0) == ("episode 0", "where all begin")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import pytest
 
 from policy_samples import NETWORKS, sample_images
 from programs import output_of
-from rltools_host.policies import export, folders
+from rltools_host.policies import export
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 
 SOURCE = Path(__file__).with_name("header_beside_runner.cpp")
-CONTRACTS = TREE.root / "lib/rltools/include/rltools/policy/contracts"
 QUADROTORS = ("remembering_quadrotor_4", "remembering_quadrotor_7")
 LARGEST = np.finfo(np.float32).max
 NOT_FINITE = (np.nan, np.inf, -np.inf)
@@ -105,27 +103,3 @@ def test_the_safe_action_is_that_of_the_images_contract() -> None:
         assert (action.tolist(), output.tolist()) == ([0.0] * 4, [-1.0] * 4)
     action, output = parse_policy(sample_images()["relu"]).runner.safe_action()
     assert (action.tolist(), output.tolist()) == ([0.5, 0.25], [0.0, 0.0])
-
-
-def test_every_contract_is_known_to_the_library_that_tells_safe_actions() -> None:
-    source = (TREE.root / "host/native/policy_library.cpp").read_text()
-    for header in CONTRACTS.glob("*.h"):
-        (struct,) = re.findall(r"^struct (\w+) {$", header.read_text(), re.MULTILINE)
-        assert f"take_safe_action_of<rlt::contracts::{struct}>" in source
-
-
-def test_no_environment_has_a_safe_action_that_an_export_would_not_know() -> None:
-    headers = [*CONTRACTS.parents[1].glob("rl/**/*.h")]
-    assert headers
-    for header in headers:
-        assert "float kSafeAction" not in header.read_text(), f"{header}: belongs in its contract"
-
-
-def test_folders_state_the_contracts_safe_action() -> None:
-    image = parse_policy(sample_images()[QUADROTORS[0]])
-    _, files = folders.arduino_library(image)
-    zeros = "{0.0f, 0.0f, 0.0f, 0.0f}"
-    (data,) = (text.decode() for path, text in files.items() if path.endswith("_data.h"))
-    assert f"constexpr float kSafeAction[] = {zeros};" in data
-    header = folders.policy_header(image)
-    assert f"static const float remembering_safe_action[] = {zeros};" in header

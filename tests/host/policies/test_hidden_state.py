@@ -57,7 +57,7 @@ def test_a_pause_ends_what_it_knew(reset_at: int, pause: int, expected: int) -> 
     [
         *(
             (RESET_AT_STALE_INPUT, f"observation_{status}", True)
-            for status in ("missing", "stale", "out_of_order", "frozen")
+            for status in ("missing", "frozen")
         ),
         (RESET_AT_STALE_INPUT, "observation_not_finite", False),
         (RESET_AT_FAULT, "observation_not_finite", True),
@@ -73,10 +73,3 @@ def test_which_failures_make_it_zero(reset_at: int, status: str, is_reset: bool)
     hidden.fail(status)
     # A step after a reset is kept at once, whatever the rate.
     assert steps(hidden, 1150, 1200) == ([1, 1] if is_reset else [2, 3])
-
-
-def test_a_policy_without_one() -> None:
-    image = SimpleNamespace(recurrence=None, runner=Counter())
-    hidden = HiddenState(cast(PolicyImage, image))
-    hidden.fail("observation_stale")
-    assert steps(hidden, 1, 2) == [-1, -1]

@@ -168,8 +168,7 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("standard", ["c99", "c++11"])
-@pytest.mark.parametrize("reset_at", [15, 1])
+@pytest.mark.parametrize(("standard", "reset_at"), [("c99", 15), ("c++11", 1)])
 def test_the_header_gives_the_bits_and_ends_the_state_as_the_image_says(
     standard: str, reset_at: int, image: PolicyImage, tmp_path: Path
 ) -> None:

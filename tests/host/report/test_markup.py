@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltools_host.report.markup import Html, number, table, text, tile
+from rltools_host.report.markup import Html, number, text, tile
 
 
 def test_texts() -> None:
@@ -14,18 +14,3 @@ def test_texts() -> None:
         '<div class="tile"><div class="name">a</div><div class="value">1</div>'
         '<div class="note">b</div></div>\n'
     )
-
-
-def test_tables() -> None:
-    rows = [("<a>", "1", "2"), ("b", "3", Html("<i>"))]
-    assert table(("", "x", "y"), rows) == (
-        "<table><thead><tr><th></th><th>x</th><th>y</th></tr></thead><tbody>"
-        '<tr><th>&lt;a&gt;</th><td class="number">1</td><td class="number">2</td></tr>'
-        '<tr><th>b</th><td class="number">3</td><td class="number"><i></td></tr>'
-        "</tbody></table>"
-    )
-    assert table((), rows[:1], "wide", ("", "mono")) == (
-        '<table class="wide"><tbody><tr><th>&lt;a&gt;</th><td>1</td><td class="mono">2</td></tr>'
-        "</tbody></table>"
-    )
-    assert table((), rows[:1], columns=("",)).count('<td class="number">2</td>') == 1

@@ -5,17 +5,16 @@ from __future__ import annotations
 import io
 import math
 import os
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from rltools_host.boards import training
 from rltools_host.boards.messages import Evaluation, Event, StatusText, TrainingProgress
-from rltools_host.screen.terminal import Pace, curve
-from rltools_host.screen.training_screen import LiveScreen, PlainScreen, make_screen, picture
+from rltools_host.screen.terminal import Pace
+from rltools_host.screen.training_screen import PlainScreen, make_screen, picture
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
 from training_bench import Bench, metrics
@@ -62,25 +61,6 @@ def drawn(view: TrainingView, width: int, height: int) -> list[str]:
     return stream.getvalue().rstrip("\n").split("\n")
 
 
-@pytest.mark.parametrize(("width", "height"), [(60, 24), (200, 60)])
-def test_picture_fits_the_terminal(width: int, height: int) -> None:
-    lines = drawn(filled_view(), width, height)
-    assert max(map(len, lines)) <= width
-    assert len(lines) <= height
-    text = "\n".join(lines)
-    expected = ["pendulum-td3 on qemu-cortex-m7", "seed 1", "6,240 of 10,000 steps", "62 %"]
-    if width >= 80:
-        expected += [
-            "52.0 steps/s",
-            "elapsed 2:00",
-            "left 1:12",
-            "return in evaluation -100.0 ± 20.0   best -100.0   last episode -252.0",
-            "critic 1 loss 0.724   critic 2 loss 1.72   actor loss 2.72",
-        ]
-    for part in expected:
-        assert part in text
-
-
 def test_what_a_board_says_cannot_move_the_cursor() -> None:
     view, stream = filled_view(), io.StringIO()
     PlainScreen(view, stream).take(StatusText(6, "all \x1b[2J well\r"))
@@ -110,57 +90,6 @@ class Terminal(io.StringIO):
 
     def fileno(self) -> int:
         raise OSError
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    for name, value in {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    return Terminal()
-
-
-def screen_after(
-    stream: Terminal, seconds: float, act: Callable[[LiveScreen], None] = lambda _: None
-) -> str:
-    """What a live screen wrote in some seconds of training with a report each millisecond."""
-    now = 0.0
-    view = TrainingView("a", "b", 1, 10_000, Path("r"), clock=lambda: now)
-    screen = make_screen(view, stream)
-    assert isinstance(screen, LiveScreen)
-    view.begin()
-    for _ in range(round(1000 * seconds)):
-        now += 0.001
-        view.reach(view.step + 1)
-        screen.refresh()
-    act(screen)
-    screen.close()
-    return stream.getvalue()
-
-
-def test_live_screen_draws_twice_a_second_at_most(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
-    threads = threading.active_count()
-    drawings: list[int] = []
-    original = LiveScreen._draw
-
-    def draw(screen: LiveScreen) -> None:
-        original(screen)
-        drawings.append(screen.view.step)
-        assert threading.active_count() == threads, "rich draws by itself"
-
-    monkeypatch.setattr(LiveScreen, "_draw", draw)
-    text = screen_after(terminal, 2.25)
-    assert drawings == pytest.approx([1000, 1500, 2000, 2250], abs=5)
-    assert text.endswith("\x1b[?25h"), "the cursor stays hidden"
-
-
-def test_what_ends_before_training_shows_no_picture(terminal: Terminal) -> None:
-    view = TrainingView("a", "b", 1, 10_000, Path("r"))
-    make_screen(view, terminal).close()
-    assert terminal.getvalue() == "a on b, seed 1: steps 0 to 10,000, run r\n"
 
 
 @pytest.mark.parametrize(("term", "columns"), [("dumb", 100), ("xterm", 39)])
@@ -207,13 +136,3 @@ def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:
     rows = metrics(tmp_path / "run", "progress")
     assert [row["step"] for row in rows] == list(range(2, 601, 2))
     assert awakenings < len(rows) / 4 + (time.monotonic() - began) / training.GATHER_S
-
-
-def test_a_curve_is_a_line_of_means() -> None:
-    """Over what is planned, with its ends; what is not a number is left out."""
-    points = [(0, -10.0), (1, -20.0), (35, 5.0), (99, 15.0), (100, 25.0), (50, math.nan)]
-    line = curve("returns", points, 200, 40, "cyan").plain
-    assert line == f" returns {'▁▅▅▅▅█':11}  -15.0 to 20.0"
-    line = curve("returns", [(0, 2.0), (200, 2.0)], 200, 40, "cyan").plain
-    assert line == f" returns {'▁' * 11}  2 to 2"
-    assert curve("returns", [], 200, 40, "cyan").plain == " returns "

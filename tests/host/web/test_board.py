@@ -398,8 +398,3 @@ def test_a_file_that_is_said_to_fill_the_memory_is_not_begun() -> None:
         "BoardError: the board on the test's port says that /policy.rltp has 4294967295 bytes: "
         "reset it, then try again"
     )
-
-
-def test_a_program_that_ends_is_a_link_that_is_lost() -> None:
-    found = play("strangers", [], commands=[[sys.executable, "-c", ""]], limitMs=9000)
-    assert found["said"][0].startswith("LinkLost: lost the board on the test's port")

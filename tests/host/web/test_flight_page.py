@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.web import DRONE, PENDULUM
+from benchmarks.web import DRONE
 from quadrotor_policies import constant_policy, controller
 from rltools_host.web.site import SLIDERS
 from web_page import open_file, open_page
@@ -23,7 +23,6 @@ DRAWN = """() => {
   for (let i = 3; i < data.length; i += 4) found += data[i] > 0;
   return found;
 }"""
-LOOK = """() => document.getElementById("scene").toDataURL()"""
 
 
 def fly(page: Any, site: str, image: bytes | None = None) -> None:
@@ -63,26 +62,6 @@ def test_a_policy_from_a_file_hovers_and_comes_back_from_a_push(site: str, page:
     page.locator("#status", has_text=re.compile(r"At the target \d+\.\d s after")).wait_for()
     page.get_by_role("button", name="up", exact=True).click()
     page.locator("#status", has_text="Pushed up by 1.0 m/s.").wait_for()
-
-
-def test_a_pull_at_the_drone_pushes_it_and_any_other_turns_the_view(site: str, page: Any) -> None:
-    fly(page, site)
-    wait_until(page, lambda: distance(page) < 0.1)
-    page.click("#play")
-    box = page.locator("#scene").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    before = page.evaluate(LOOK)
-    page.mouse.move(x - 160, y - 100)
-    page.mouse.down()
-    page.mouse.move(x - 60, y - 100, steps=4)
-    page.mouse.up()
-    wait_until(page, lambda: bool(page.evaluate(LOOK) != before))
-    assert "Pushed" not in page.inner_text("#status")
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 100, y, steps=4)
-    page.mouse.up()
-    page.locator("#status", has_text=re.compile(r"Pushed by hand by [12]\.\d m/s")).wait_for()
 
 
 def test_the_drone_and_its_wind_change_while_it_flies(site: str, page: Any) -> None:
@@ -136,18 +115,6 @@ def test_a_link_restores_the_drone_and_a_reset_of_the_run_leaves_it(site: str, p
     page.wait_for_function("() => location.hash.endsWith('&seed=7')")
 
 
-def test_what_a_link_cannot_change_of_a_drone_is_named(site: str, page: Any) -> None:
-    wrong = {"mass_kg": "0", "noise": "x", "airframe": "99", "thrust_2": "1", "__proto__": "1"}
-    words = "&".join(f"drone.{name}={value}" for name, value in wrong.items())
-    open_page(page, f"{site}#experiment={DRONE}&gamma=2&{words}&drone.wind_m_s2=1.5")
-    named = ", ".join(["gamma", *(f"drone.{name}" for name in wrong)])
-    page.locator("#status", has_text=f"The link's {named} cannot be set; the rest is.").wait_for()
-    page.locator("#drone-mass_kg").wait_for()
-    assert page.input_value("#drone-wind_m_s2") == "1.5"
-    assert page.input_value("#drone-mass_kg") == "0.027"
-    assert page.input_value("#airframe") == "0"
-
-
 def test_each_policy_is_tried_in_the_gate(site: str, page: Any) -> None:
     fly(page, site)
     tried = page.locator("#trials", has_text="flights of the gate hover-nominal succeed")
@@ -162,27 +129,6 @@ def test_each_policy_is_tried_in_the_gate(site: str, page: Any) -> None:
     page.locator("#status", has_text="damaged</b>.rltp: ").wait_for()
     assert "is played" not in page.inner_text("#status")
     assert "Played: falls.rltp" in page.inner_text("#shown")
-
-
-def test_it_pauses_and_nobody_who_wants_less_motion_sees_it_move(site: str, browser: Any) -> None:
-    context = browser.new_context(reduced_motion="reduce")
-    page = context.new_page()
-    page.set_default_timeout(120_000)
-    fly(page, site)
-    assert page.inner_text("#play") == "Play"
-    still = page.inner_text("#channels")
-    page.wait_for_timeout(500)
-    assert page.inner_text("#channels") == still
-    page.click("#play")
-    wait_until(page, lambda: page.inner_text("#channels") != still)
-    page.click("#play")
-    page.wait_for_timeout(200)
-    still = page.inner_text("#channels")
-    page.wait_for_timeout(300)
-    assert page.inner_text("#channels") == still
-    page.click("#again")
-    wait_until(page, lambda: page.inner_text("#channels") != still)
-    context.close()
 
 
 def test_a_second_of_frames_is_a_second_of_ticks(site: str, page: Any) -> None:
@@ -205,28 +151,3 @@ def test_a_second_of_frames_is_a_second_of_ticks(site: str, page: Any) -> None:
     )
     assert abs(ticks - 500) <= 1
     assert fallen == pytest.approx(-9.81 / 2, rel=0.1)
-
-
-def test_another_experiment_takes_its_place(site: str, page: Any) -> None:
-    fly(page, site)
-    page.select_option("#experiment", PENDULUM)
-    page.locator("#status", has_text="Ready: TD3").wait_for()
-    assert not page.locator("#scene").is_visible()
-    assert not page.locator("#drone").is_visible()
-    assert page.locator("#picture").is_visible()
-    assert page.locator("#push-row").is_visible()
-
-
-def test_without_its_files_nothing_flies_and_training_goes_on(site: str, browser: Any) -> None:
-    context = browser.new_context(service_workers="block")
-    page = context.new_page()
-    page.set_default_timeout(120_000)
-    page.route("**/flight.json", lambda route: route.fulfill(status=404))
-    open_page(page, f"{site}#experiment={DRONE}&steps=10000")
-    said = "Nothing can be played: flight.json cannot be fetched: 404."
-    page.locator("#status", has_text=said).wait_for()
-    page.click("#train")
-    page.locator("#status", has_text="Finished").wait_for()
-    open_file(page, "hand.rltp", controller())
-    page.locator("#status", has_text=said).wait_for()
-    context.close()

@@ -13,44 +13,18 @@ from policy_samples import sample_images
 from programs import in_node, require_node
 from quadrotor_policies import controller
 from rltools_host.build import tools
-from rltools_host.build.experiments import names
 from rltools_host.build.native import COMPILER_GROUP, FLIGHT, KINDS, build_modules, module_path
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.simulator import Cause
 from rltools_host.policies.image import parse_policy
 from rltools_host.tree import TREE
-from rltools_host.web.site import SLIDERS, flight_document, gate_document, gate_of
+from rltools_host.web.site import flight_document, gate_document
 
 HERE = TREE.root / "tests" / "host" / "web"
 PAGE = TREE.root / "host" / "rltools_host" / "web" / "page"
 RELAXED = "--experimental-wasm-relaxed-simd"
 FLIGHTS = 6
 GATES = ("hover", "push", "steady-wind", "figure-eight")
-
-
-def test_what_is_shown_comes_from_the_core() -> None:
-    document = flight_document()
-    settings = {setting["name"]: setting for setting in document["settings"]}
-    assert len(SLIDERS) == len(set(SLIDERS))
-    assert settings["mass_kg"]["unit"] == "kg"
-    assert settings["mass_kg"]["minimum"] == 0.005
-    assert document["tables"][0] == "crazyflie-l2f"
-    assert document["causes"][Cause.TOO_FAR] == Cause.TOO_FAR.text
-    places = [
-        (offset, offset + 4 * count) for offset, count, _ in sorted(document["reading"].values())
-    ]
-    assert [end for _, end in places[:-1]] == [begin for begin, _ in places[1:]]
-    assert places[-1][1] == document["reading_bytes"]
-
-
-def test_every_experiment_that_flies_has_its_gate() -> None:
-    assert "crazyflie-ppo" in names("experiment")
-    found = gate_document(gate_of("crazyflie-ppo"))
-    assert (found["name"], found["ticks"], found["judged"]) == ("hover-nominal", 5000, 500)
-    assert found["settings"] == load_gate("hover-nominal").settings
-    known = {setting["name"] for setting in flight_document()["settings"]}
-    for experiment in ("quadrotor-ppo", "quadrotor-wind-ppo"):
-        assert known.issuperset(gate_document(gate_of(experiment))["settings"])
 
 
 def flown_in_node(image: bytes, folder: Path, *flags: str) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import random
 import re
 from pathlib import Path
@@ -34,14 +33,6 @@ def downloaded(page: Any, button: str) -> bytes:
     with page.expect_download() as download:
         page.click(button)
     return Path(download.value.path()).read_bytes()
-
-
-def test_a_run_ends_in_the_hash_of_every_board(site: str, page: Any) -> None:
-    open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300")
-    assert train(page) == HASH_300
-    assert "the bits of the devices below" in page.inner_text("#status")
-    assert page.locator("#devices tr.same td").last.inner_text() == HASH_300
-    assert page.locator("#devices tr.other").count() == 0
 
 
 def test_a_whole_run_is_paused_resumed_and_watched(site: str, page: Any) -> None:
@@ -122,37 +113,9 @@ def test_the_verdict_is_of_what_ran(site: str, page: Any) -> None:
     assert page.evaluate("() => location.href") == f"{ran}&gamma=0.9"
 
 
-def test_a_run_that_is_resumed_stays_what_it_was(site: str, page: Any) -> None:
-    open_page(page, f"{site}#experiment={EXPERIMENT}")
-    page.click("#train")
-    page.locator("#numbers", has_text="steps/s").wait_for()
-    page.click("#train")  # pause
-    page.locator("#status", has_text="Paused").wait_for()
-    page.fill("#set-gamma", "0.5")
-    assert page.locator(".not-in-force").count() == 1
-    assert train(page).startswith("cb477b641fdc")
-    assert page.locator("#devices tr.same").count() == 1
-    assert page.locator(".not-in-force").count() == 1
-
-
-def test_before_the_first_step_the_fields_count(site: str, page: Any) -> None:
-    open_page(page, f"{site}#experiment={EXPERIMENT}&seed=3")
-    page.fill("#set-seed", "0")
-    page.fill("#set-steps", "300")
-    assert page.locator(".not-in-force").count() == 0
-    assert train(page) == HASH_300
-    assert "seed" not in page.evaluate("() => location.href")
-
-
 @pytest.mark.parametrize(
     ("fragment", "named"),
-    [
-        ("gamma=2", "gamma"),
-        ("steps=1.5", "steps"),
-        ("seed=", "seed"),
-        ("seed=<b>", "seed"),
-        ("<img src=x onerror=alert(1)>=1", "<img src"),
-    ],
+    [("gamma=2", "gamma"), ("<img src=x onerror=alert(1)>=1", "<img src")],
 )
 def test_a_link_that_does_not_fit_is_named(site: str, page: Any, fragment: str, named: str) -> None:
     open_page(page, f"{site}#experiment={EXPERIMENT}&{fragment}")
@@ -266,18 +229,4 @@ def test_it_works_without_a_network_once_loaded(site: str, browser: Any) -> None
     context.set_offline(True)
     open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300")
     assert train(page) == HASH_300
-    context.close()
-
-
-def test_a_narrow_page_has_no_horizontal_bar(site: str, browser: Any) -> None:
-    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
-    page = context.new_page()
-    open_page(page, site)
-    assert page.evaluate("() => document.documentElement.scrollWidth") == 360
-    unnamed = page.evaluate(
-        """() => [...document.querySelectorAll("input, select, button")]
-             .filter((each) => !each.labels?.length && !each.ariaLabel && !each.textContent.trim())
-             .map((each) => each.outerHTML)"""
-    )
-    assert json.dumps(unnamed) == "[]"
     context.close()

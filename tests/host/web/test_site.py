@@ -9,16 +9,10 @@ import re
 import signal
 import urllib.request
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from programs import in_node
-from rltools_host.build import picture
-from rltools_host.build.description import Shape
-from rltools_host.build.experiments import list_experiments
-from rltools_host.build.native import FLIGHT
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.web import site
 
@@ -61,19 +55,6 @@ def test_the_folder_has_all_that_the_page_asks_for(tmp_path: Path) -> None:
     found = re.search(r"const FILES = (\[.+?\]);", worker)
     assert found
     assert set(json.loads(found[1])) == {"./", *written} - {"service-worker.js"}
-
-
-def test_what_flies_has_its_module_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[str] = []
-    monkeypatch.setattr(site, "build_modules", built.extend)
-    monkeypatch.setattr(site, "page_description", lambda name: {"name": name, "gate": {}})
-    monkeypatch.setattr(site, "flight_document", lambda: {"settings": []})
-    folder = site.write_site(["crazyflie-ppo", "quadrotor-ppo"], tmp_path / "web")
-    assert built == ["crazyflie-ppo", "quadrotor-ppo", FLIGHT]
-    files = json.loads((folder / "site.json").read_text())["files"]
-    assert {"flight.json", "flight-lanes.wasm", "flight-exact.wasm"} <= set(files)
-    site.write_site(["crazyflie-ppo"], folder)  # over what it wrote before
-    assert FLIGHT not in list_experiments()
 
 
 def test_another_content_has_another_version(tmp_path: Path) -> None:
@@ -129,7 +110,7 @@ def test_a_full_disk_is_one_sentence_and_the_old_page_stays(
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["web"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_stopped_leaves_nothing_half_written(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,65 +118,6 @@ def test_who_is_stopped_leaves_nothing_half_written(
     with pytest.raises(KeyboardInterrupt):
         site.write_site(["pendulum-td3"], tmp_path / "web")
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
-
-
-def imported(*names: str) -> set[str]:
-    """Scripts, with those that they import at once."""
-    found, new = set[str](), set(names)
-    while new:
-        found |= new
-        texts = [(site.PAGE / name).read_text() for name in new]
-        new = {name for text in texts for name in re.findall(r'from "\./(.+?)"', text)} - found
-    return found
-
-
-def test_pages_and_shared_files_are_small() -> None:
-    """With a module of 120 or 170 kB and a description of 15 kB a page stays below 300 kB; also
-    with what is fetched for a board, where the module is the smaller one. What flies has a module
-    and scripts besides."""
-    whole = {path.name: path.stat().st_size for path in site.PAGE.iterdir()}
-    at_once = imported("main.js", "worker.js")
-    boards, flights = imported("board_panel.js") - at_once, imported("flight_panel.js") - at_once
-    assert {"board.js", "frames.js", "policies.js"} <= boards
-    assert whole.keys() >= boards | flights
-    assert sum(whole[name] for name in boards) < 92_000
-    assert sum(whole[name] for name in flights) < 26_000
-    assert sum(whole[name] for name in whole.keys() - boards - flights) < 72_000
-
-
-def test_an_expression_becomes_a_tree() -> None:
-    shape = Shape("circle", "part", "-x * 2, min(x, 1) / 3 - y, +0.5")
-    trees = [site.tree_of(tree) for tree in picture.trees_of(shape)]
-    assert trees == [
-        ["*", ["-", "x"], 2.0],
-        ["-", ["/", ["min", "x", 1.0], 3.0], "y"],
-        ["+", 0.5],
-    ]
-
-
-def test_what_the_page_is_told_of_an_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its description, with its picture as trees; and its gate, of what flies alone."""
-    angle = {"name": "angle", "unit": "rad", "minimum": -3.0, "maximum": 3.0}
-    view, circle = ("view", "", "-1, 0, 2, 3"), ("circle", "part", "angle, 0, 1")
-
-    def described(contract: str, *shapes: tuple[str, str, str]) -> Any:
-        picture = [dict(zip(("kind", "look", "numbers"), each, strict=True)) for each in shapes]
-        of = {"observations": [angle], "actions": [], "picture": picture, "contract": contract}
-        return SimpleNamespace(environment=of, document={"algorithm": "TD3", "picture": picture})
-
-    monkeypatch.setattr(site, "gate_of", lambda name: f"of {name}")
-    monkeypatch.setattr(site, "gate_document", lambda name: {"name": name})
-    monkeypatch.setattr(site, "describe", lambda _: described("pendulum", view, circle))
-    assert page_description("mine") == {
-        "algorithm": "TD3",
-        "picture": {
-            "view": (-1, 0, 2, 3),
-            "shapes": [{"kind": "circle", "look": "part", "numbers": ["angle", 0.0, 1.0]}],
-        },
-    }
-    monkeypatch.setattr(site, "describe", lambda _: described("quadrotor"))
-    gate = {"name": "of mine"}
-    assert page_description("mine") == {"algorithm": "TD3", "picture": None, "gate": gate}
 
 
 def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
@@ -209,17 +131,6 @@ def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
             site.server_of(folder, int(place[:-1].rpartition(":")[2]))
     with pytest.raises(UsageError, match=r"^--port 70000 is not a valid port"):
         site.server_of(folder, 70000)
-
-
-def test_known_states_are_whole_and_of_experiments_that_exist() -> None:
-    names = site.those_for_browsers()
-    assert names[0] == "pendulum-td3"
-    assert "ant-ppo" not in names
-    assert {"crazyflie-ppo", "racing-car-ppo"} <= set(names)
-    for state in site.known_states():
-        assert state["experiment"] in names
-        assert re.fullmatch("[0-9a-f]{64}", state["hash"])
-        assert state["devices"]
 
 
 def test_an_unknown_experiment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

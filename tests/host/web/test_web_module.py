@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from programs import in_node, output_of, require_node
-from rltools_host.build import native, tools
+from rltools_host.build import tools
 from rltools_host.build.experiments import build_description, describe
-from rltools_host.build.native import COMPILER_GROUP, KINDS, build_modules, module_path, require_web
-from rltools_host.errors import UsageError
+from rltools_host.build.native import COMPILER_GROUP, KINDS, build_modules, module_path
 from rltools_host.tree import TREE
 from rltools_host.web.site import known_states
 
@@ -176,15 +175,3 @@ def test_whole_runs_end_in_the_known_states_of_devices(state: dict[str, Any]) ->
 def test_the_known_states_are_those_of_this_machine(state: dict[str, Any], tmp_path: Path) -> None:
     """Also of those that WebAssembly reaches in --exhaustive only."""
     assert trained_here(state["experiment"], state["steps"], tmp_path) == state["hash"]
-
-
-def test_what_a_browser_has_not_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^ant-ppo needs mujoco, which WebAssembly has not"):
-        require_web("ant-ppo")
-
-
-def test_a_task_of_gymnasiums_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "require_experiment", lambda _: None)
-    monkeypatch.setattr(native, "is_of_task", lambda _: True)
-    with pytest.raises(UsageError, match=r"^gym-servo was written for a task of Gymnasium's, whi"):
-        require_web("gym-servo")

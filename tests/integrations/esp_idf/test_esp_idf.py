@@ -17,7 +17,6 @@ from rltools_host.tree import TREE
 
 TESTS = Path(__file__).parent
 COMPONENT = TREE.root / "integrations/esp_idf/rlt_policy"
-EXAMPLE = COMPONENT / "examples/policy_task"
 INCLUDES = [
     f"-I{folder}"
     for folder in (
@@ -79,12 +78,6 @@ def component(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_bits_are_not_left_to_the_compiler() -> None:
-    flags = component_flags()
-    assert {"-ffp-contract=off", "-Os", "-DRLT_ACTIVATIONS=0x0b"} <= set(flags)
-    assert "-DCONFIG_RLT_POLICY_MAX_ACTIONS=8" in flags
-
-
 @pytest.mark.all
 def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None:
     sizes: dict[str, int] = {}
@@ -107,12 +100,6 @@ def test_it_needs_nothing_but_the_interface(component: Path) -> None:
     guards = {"__cxa_guard_acquire", "__cxa_guard_release"}
     assert others - arithmetic <= {"memcpy", "memset", "memcmp", "strlen", *guards}
     assert "init_array" not in output_of("riscv64-unknown-elf-objdump", "-h", component)
-
-
-def test_the_example_compiles_for_a_chip_and_is_short(tmp_path: Path) -> None:
-    source = EXAMPLE / "main/main.cpp"
-    compile_for_chip(source, tmp_path / "main.o", "-Og")
-    assert len(source.read_text().splitlines()) < 70
 
 
 def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path) -> None:
@@ -221,16 +208,3 @@ def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) 
         program,
     )
     assert "Status: SUCCESS!" in output_of(program)
-
-
-def test_the_example_states_its_partition() -> None:
-    rows = [
-        [cell.strip() for cell in line.split(",")]
-        for line in (EXAMPLE / "partitions.csv").read_text().splitlines()
-        if not line.startswith("#")
-    ]
-    (row,) = (row for row in rows if row[1:3] == ["data", "undefined"])
-    assert f'"{row[0]}"' in (EXAMPLE / "main/main.cpp").read_text()
-    # slots of whole sectors, the largest policy that the README names fits
-    sectors = int(row[4].removesuffix("K")) // 4
-    assert (sectors - 2) // 2 * 4096 >= 22_960

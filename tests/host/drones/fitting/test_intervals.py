@@ -10,23 +10,17 @@ from scipy.signal import lfilter
 from quadrotor_drones import DRONES
 from quadrotor_fit import (
     NAMES,
-    columns_of,
     fitted,
     flown,
     off,
-    result_of_columns,
     share_covered,
-    without_accelerometer,
 )
 from quadrotor_flight import Flight, Noise
 from rltools_host.drones.fitting.estimate import (
-    USUAL_INERTIA_Z,
     covariance_of,
-    usual_curve,
-    usual_inertia_z,
 )
-from rltools_host.drones.fitting.model import COUNT, Filter, Gusts, P, most_likely
-from rltools_host.drones.fitting.result import ASSUMED, FitResult
+from rltools_host.drones.fitting.model import Filter, Gusts, most_likely
+from rltools_host.drones.fitting.result import FitResult
 
 NOISY = Flight(noise=Noise(gyro_rad_s=0.1, acceleration_m_s2=1.0))
 SMALL_GUSTS = Flight(noise=Noise(gust=0.02))
@@ -40,48 +34,7 @@ def width(result: FitResult, name: str) -> float:
     return value.high - value.low
 
 
-# -- noise -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.all
-def test_noisy_logs() -> None:
-    """A curve of thrust that such a log does not show, and that is not its square."""
-    share, count = share_covered(("raptor", "decks") * 2, ("speed",), 21, NOISY)
-    assert count > 20
-    assert share >= 0.85
-
-
-@pytest.mark.all
-def test_what_is_assumed_is_not_taken_as_known() -> None:
-    """The curve and inertia_z have intervals, and so have those that follow from them."""
-    result = flown("raptor", "speed", NOISY)
-    by_name = {value.name: value for value in result.settings()}
-    for name in ("thrust_0", "thrust_1", "thrust_2"):
-        assert by_name[name].source == ASSUMED
-        assert by_name[name].low is not None
-    greatest = "greatest thrust of a rotor / mass"
-    given = flown("raptor", "thrust", NOISY)  # of these the curve does not matter
-    assert width(result, greatest) > 3.0 * width(given, greatest)
-    assert "nearly its square" in " ".join(result.fit.warnings)
-
-
-def test_assumptions_are_in_standard_deviations() -> None:
-    theta = np.zeros(COUNT)
-    theta[[P.GAIN_X, P.GAIN_Y]] = 4.0, 2.0
-    theta[P.INERTIA_Z] = (USUAL_INERTIA_Z + 0.08) * 0.75
-    assert usual_inertia_z(theta) == [pytest.approx(1.0)]
-    theta[[P.SHAPE_0, P.SHAPE_1]] = 0.09, -0.3
-    assert usual_curve(theta) == [pytest.approx(1.0), pytest.approx(-2.0)]
-
-
 # -- gusts -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.all
-def test_gusts() -> None:
-    share, count = share_covered(("raptor", "decks"), ("speed",), 22, GUSTS)
-    assert count > 10
-    assert share >= 0.85
 
 
 @pytest.mark.all
@@ -94,21 +47,6 @@ def test_gusts_widen_the_intervals() -> None:
         assert off(value, 1e6 * DRONES["decks"].inertia[axis]) < 0.08
     assert "times its sensor's noise: gusts" in gusts.fit.warnings[-1]
     assert "gusts" not in " ".join(calm.fit.warnings)
-
-
-@pytest.mark.all
-def test_gusts_without_an_accelerometer() -> None:
-    columns = without_accelerometer(columns_of("decks", "thrust", SMALL_GUSTS))
-    result = result_of_columns(columns, DRONES["decks"])
-    assert off(fitted(result)["inertia_x"], 1e6 * DRONES["decks"].inertia[0]) < 0.15
-    assert "velocity differed" in " ".join(result.fit.warnings)
-
-
-@pytest.mark.all
-def test_gusts_that_only_an_accelerometer_shows() -> None:
-    result = flown("large", flight=SMALL_GUSTS)
-    said = " ".join(result.fit.warnings)
-    assert "acceleration differed from the model by 1.2 times" in said
 
 
 def gusty(integrated: bool, size: float, duration_s: float, seed: int) -> np.ndarray:
@@ -134,13 +72,6 @@ def test_what_a_filter_leaves_of_gusts_is_white(integrated: bool, size: float) -
     assert 1.0 < left.std() < 1.3
     for later in (1, 2, 5, 20, 100):
         assert abs(np.corrcoef(left[later:], left[:-later])[0, 1]) < 0.06
-
-
-def test_a_filter_without_gusts_leaves_all_but_the_start() -> None:
-    values = np.random.default_rng(1).standard_normal((2, 900))
-    same = Filter([Gusts(1e-6, 0.3, False), Gusts(1e-6, 0.3, True)], 0.004, 900)(values + 5.0)
-    np.testing.assert_allclose(same[0], values[0] + 5.0, atol=1e-4)
-    np.testing.assert_allclose(same[1], values[1] - values[1].mean(), atol=1e-4)
 
 
 @pytest.mark.parametrize("integrated", [False, True])
@@ -187,20 +118,6 @@ def test_errors_that_are_alike_within_blocks_count_as_few() -> None:
     assert alike[0, 0] == pytest.approx(1.0 / 40.0, rel=0.5)
     assumed, _ = covariance_of(j, rng.standard_normal(2000), block, np.array([[100.0]]))
     assert assumed[0, 0] == pytest.approx(1.0 / (2000.0 + 100.0**2), rel=0.2)
-
-
-# -- what is shown since it is large ---------------------------------------------------------------
-
-
-@pytest.mark.all
-def test_the_fewer_drags_are_shown_the_wider_their_intervals() -> None:
-    """Benjamini and Yekutieli 2005: 4 are looked at."""
-    result = flown("with-drag")
-    shown = [name for name in fitted(result) if name.startswith("drag_") and "/" not in name]
-    quantile = result.fit.estimate.quantile(0.05 * len(shown) / 4)
-    error = result.fit.estimate.errors[P.DRAG_X] * DRONES["with-drag"].mass
-    assert 1 <= len(shown) <= 3
-    assert width(result, "drag_x") == pytest.approx(2.0 * quantile * error, rel=1e-3)
 
 
 # -- many seeds ------------------------------------------------------------------------------------

@@ -97,7 +97,6 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
             "angular_velocity_z_rad_s is missing",
         ),
         (TEXT.replace("speed_", "m_"), "the commands are missing: name them thrust_front_right"),
-        (TEXT.replace("speed_rear_left", "thrust_rear_left", 1), "both thrust_front_right and"),
         (TEXT.replace("speed_rear_left", "speed_rear_right", 1), "speed_rear_right is there twice"),
         ("\n".join(LINES[:150]), "has 149 rows: at least 200 are needed"),
         (TEXT[: len(TEXT) // 2 + 7], "values and the header 18: the file is cut off or damaged"),
@@ -106,12 +105,7 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
             'line 302, time_s: "x1.794" is not a usable number',
         ),
         (TEXT.replace(",-0.033,", ",nan,", 1), '_x_rad_s: "nan" is not a usable number'),
-        (TEXT.replace(",-0.033,", ",1e300,", 1), '"1e300" is not a usable number'),
-        (TEXT.replace(",-0.033,", ",,", 1), "line 2, angular_velocity_x_rad_s: there is nothing"),
-        (TEXT.replace(",-0.033,", ',"-0.033,', 1), "it is not CSV: "),
         (b"\x89PNG\xff\xfe\x00" * 40, "is not text: write the log as CSV"),
-        ('"a\nb",c\n1,2\n', "its first line has no column names"),
-        (TEXT.replace(",-0.033,", ',"-0.\n033",', 1), '"-0.\\n033" is not a usable number'),
     ],
 )
 def test_files_that_are_no_log(tmp_path: Path, text: str | bytes, reason: str) -> None:
@@ -202,11 +196,6 @@ def gap(table: Columns) -> None:
     table["time_s"][700:] += 0.4
 
 
-def two_gaps(table: Columns) -> None:
-    gap(table)
-    table["time_s"][900:] += 0.05
-
-
 def saturated(table: Columns) -> None:
     table[COMMANDS[2]][:900] = 1.0
 
@@ -239,9 +228,7 @@ def north_east_down(table: Columns) -> None:
 
 WRONG: list[Case] = [
     (gap, "line 702: nothing was recorded for 0.406 s before it, where rows are 0.006 s apart"),
-    (two_gaps, "for 0.406 s before it, and 1 more, where"),
     (row("time_s", 50, 0.1), "line 52: it has an earlier time than that"),
-    (row("time_s", 50, 49 * 0.006), "line 52: it has the time of the row before"),
     (times(1e3, "time_s"), "its rows are 6 s apart: if time_s is in milliseconds, divide it"),
     (times(1e6, "time_s"), "are 6000 s apart: if time_s is in microseconds, divide it"),
     (times(10.0, "time_s"), "its rows are 0.06 s apart: 0.02 s is the most"),
@@ -250,7 +237,6 @@ WRONG: list[Case] = [
         times(180.0 / np.pi, *RATES),
         "rad/s is more than any flight has: degrees a second are divided",
     ),
-    (row(RATES[1], 80, -900.0), "line 82: -900 rad/s is more than any flight has: degrees"),
     (times(1.0 / 9.81, *FORCES), "are 1 m/s^2 long on average: if they are in g, multiply"),
     (no_gravity, "if gravity was taken off, leave it in"),
     (times(1000.0, *FORCES), "is more than any flight has: mm/s^2 are divided by 1000"),
@@ -260,11 +246,8 @@ WRONG: list[Case] = [
     ),
     (times(-1.0, FORCES[1], FORCES[2]), "acceleration_z is -9.9 m/s^2 on average: z is up"),
     (times(65535.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 65535"),
-    (times(100.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 100"),
-    (times(1900.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
     (times(-1.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
     (times(2.0, *ATTITUDE), "line 2: the attitude's length is 2 and not 1"),
-    (row("attitude_x", 70, 0.9), "line 72: the attitude's length is 1.3"),
     (
         moved(*zip(ATTITUDE, (*ATTITUDE[1:], ATTITUDE[0]), strict=True)),
         "the attitude's elements seem to be x y z w: write w first",
@@ -277,8 +260,6 @@ WRONG: list[Case] = [
     (still_commands, "its commands do not change: it is not of a flight"),
     (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows, and others"),
     (still(RATES[0], 0.0), "angular_velocity_x_rad_s is 0 in all rows: write the measurement"),
-    (still(ATTITUDE[1], 0.0), "attitude_x is 0 in all rows: write the measurements"),
-    (still(FORCES[1], 0.25), "acceleration_y_m_s2 is 0.25 in all rows: write the measurement"),
     (still(SPEEDS[2], 0.0), "z_m_s is 0 in all rows: write the measurements, or leave veloc"),
 ]
 
@@ -411,6 +392,7 @@ def test_sensors_that_contradict_each_other_are_named(
     assert reason in str(caught.value)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -442,13 +424,10 @@ def test_what_is_not_checked_is_said(tmp_path: Path) -> None:
     for name in SPEEDS:
         del table[name]
     assert len(check_log(log_of(tmp_path / "log.csv", table))) == 1
-    said = check_log(log_of(tmp_path / "log.csv", columns_of("large")))
-    assert said[1].startswith("angular_velocity_z_rad_s: too little motion to check scale, sign")
 
 
-@pytest.mark.parametrize(
-    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.all) for name in NAMES[1:])]
-)
+@pytest.mark.all
+@pytest.mark.parametrize("name", NAMES)
 def test_flights_in_noise_and_gusts_are_not_accused(tmp_path: Path, name: str) -> None:
     table = columns_of(name)
     check_log(log_of(tmp_path / "log.csv", table))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quadrotor_flight import Array
-from rltools_host.drones.fitting.rotors import RotorMotion, RotorParameters, motions, set_points
+from rltools_host.drones.fitting.rotors import RotorParameters, motions, set_points
 
 PARTS = 40  # of a step, in the reference: latencies of whole milliseconds are between two
 
@@ -64,29 +64,6 @@ def test_they_do_what_they_do_step_by_step(rows: int, p: RotorParameters) -> Non
     np.testing.assert_allclose(found.impulse, impulses, atol=1e-9)
 
 
-def same(one: RotorMotion, other: RotorMotion) -> bool:
-    return bool(
-        np.abs(one.thrust - other.thrust).max() < 1e-12
-        and np.abs(one.impulse - other.impulse).max() < 1e-12
-    )
-
-
-def test_what_was_found_of_others_does_not_matter() -> None:
-    """Where a set's rotors rise is what the next one begins with."""
-    time_s, commands = commands_of(400)
-    together = motions(time_s, commands, False, SETS)
-    alone = [motions(time_s, commands, False, [p])[0] for p in SETS]
-    assert all(same(*pair) for pair in zip(together, alone, strict=True))
-
-
-def test_without_lag_they_are_where_they_are_told() -> None:
-    time_s, commands = commands_of(200)
-    (found,) = motions(time_s, commands, True, [RotorParameters(1e-7, 1e-7, 0.0, 0.1, 0.3)])
-    np.testing.assert_allclose(found.thrust[1:], commands[:-1], atol=1e-9)
-    step_s = np.diff(time_s)[:, None]
-    np.testing.assert_allclose(found.impulse, commands[:-1] * step_s, atol=1e-6)
-
-
 def test_set_points_are_of_the_same_curve() -> None:
     p = RotorParameters(0.1, 0.1, 0.0, 0.05, 0.2)
     fractions = np.linspace(0.05, 1.0, 20)
@@ -94,9 +71,3 @@ def test_set_points_are_of_the_same_curve() -> None:
     np.testing.assert_allclose(p.shape_0 + p.shape_1 * w + p.shape_2 * w**2, fractions)
     square = RotorParameters(0.1, 0.1, 0.0)
     np.testing.assert_allclose(set_points(np.array([0.0, 0.25, 1.0]), square), [0.0, 0.5, 1.0])
-
-
-def test_what_is_no_number_ends() -> None:
-    time_s, commands = commands_of(100)
-    (found,) = motions(time_s, commands, False, [RotorParameters(np.nan, 0.1, 0.0)])
-    assert np.isnan(found.thrust).any()

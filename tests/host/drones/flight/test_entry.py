@@ -11,7 +11,7 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import sample_images
-from rltools_host.drones.flight.entry import envelope, largest, parts_of
+from rltools_host.drones.flight.entry import envelope, parts_of
 from rltools_host.drones.flight.entry_box import MAX_YAW, EntryBox, starts_within
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.simulator import Rule, flight_library, fly
@@ -85,11 +85,6 @@ def test_a_height_leaves_each_flight_a_margin() -> None:
     assert envelope(gate, lost, False) == EntryEnvelope(0, 0, 0, 0, 0)
     lost[starts.argmin()] = 0.25 + 2.0 * starts.min()  # what a small state loses counts in its part
     assert envelope(gate, lost, True).height_m == pytest.approx(2.5)
-
-
-def test_the_largest_number_that_stands_is_found() -> None:
-    for most in range(18):
-        assert largest(0, 17, lambda part, most=most: part <= most) == min(most, 16)  # type: ignore[misc]
 
 
 def test_the_image_that_leaves_a_run_states_what_its_gate_has_measured(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import pytest
 from msgspec import structs
 
 from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
-from rltools_host.drones.flight.gate import Gate, gate_names, load_gate
+from rltools_host.drones.flight.gate import Gate, load_gate
 from rltools_host.drones.flight.gate_result import columns, fly_gate, read_result
-from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule, fly
+from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
@@ -41,44 +40,6 @@ def pilot() -> PolicyImage:
 
 def test_the_gate_for_hover_is_the_published_one() -> None:
     gate = load_gate("hover")
-    assert gate.document() == {
-        "title": "Hover, from any attitude",
-        "about": gate.about,
-        "episodes": 1000,
-        "seed": 4000000000,
-        "seconds": 10,
-        "last_seconds": 1,
-        "radius_m": 0.2,
-        "share": 1,
-        "settings": {
-            "airframe": 8,
-            "spread": 0,
-            "rotor_spread": 0,
-            "latency_ms": 20,
-            "loss": 0,
-            "noise": 1,
-            "gust_m_s2": 0.3,
-            "gust_s": 0.5,
-            "push_m_s": 0,
-            "task": 0,
-            "start_share": 1,
-            "start_position": 1,
-            "start_velocity": 1,
-            "start_tilt": 180,
-            "start_rate": 2,
-            "limit_position": 5,
-            "limit_velocity": 10,
-            "limit_rate": 35,
-        },
-        "executor": {
-            "most_age_us": 0,
-            "jitter_us": 0,
-            "most_equal": 0,
-            "range_margin": 0,
-            "recovery_ticks": 1,
-            "give_up_ticks": 0,
-        },
-    }
     # All of the Crazyflies' tables, all latencies, and starts all over the envelope.
     flights = [Flight(gate.seed, episode, gate.settings) for episode in range(gate.episodes)]
     starts = np.array([flight.read() for flight in flights])
@@ -87,20 +48,6 @@ def test_the_gate_for_hover_is_the_published_one() -> None:
     assert 0.99 < np.abs(starts["position_m"]).max() <= 1
     assert (1 - 2 * (starts["attitude"][:, 1:3] ** 2).sum(axis=1) < -0.9).any()  # upside down
     assert len({start["position_m"].tobytes() for start in starts}) == 1000
-
-
-def test_every_gate_of_the_folder() -> None:
-    assert {"hover", "hover-nominal", "push", "waypoints", "figure-eight", "steady-wind"} <= set(
-        gate_names()
-    )
-    hover = load_gate("hover")
-    for name in gate_names():
-        gate = load_gate(name)
-        assert gate.name == name
-        assert gate.about
-    nominal = load_gate("hover-nominal")
-    assert nominal.settings == {**hover.settings, "airframe": 1}
-    assert (nominal.rule, nominal.seed) == (hover.rule, hover.seed)
 
 
 # -- a steady wind -----------------------------------------------------------------------------
@@ -246,38 +193,9 @@ def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage, tmp_pa
     drawn = document["tables"][0]
     assert (drawn["table"], drawn["episodes"]) == ("drawn", 24)
     assert np.sum(found["successes"]) == pytest.approx(24 * drawn["success_rate"])
-    text = "\n".join(result.lines())
-    for head in ("part", "table", "mass, kg", "thrust to weight"):
-        assert re.search(rf"^  {head}  +flights  success", text, re.MULTILINE), head
-    assert max(map(len, result.lines(60)[2:])) <= 60
     again = read_result(result.write(tmp_path))
     assert again.gate == gate
     assert {**again.document(), "run": "run"} == document
-
-
-def test_flights_settle_after_the_change(pilot: PolicyImage) -> None:
-    """Seconds count from the change on, and are 0 for those that did not leave the radius."""
-    gate = gate_of({**CALM, "start_share": 0}, Rule(0.1, 0.1, 1), episodes=4)
-    result = fly_gate(gate, pilot, "run")
-    result.outcomes["settling_tick"] = [0, 400, 1500, 1750]
-    assert result.settling_s.tolist() == [0, 0.8, 3, 3.5]
-    changed = structs.replace(gate, settings={**gate.settings, "payload": 0.1, "change_s": 2})
-    assert replace(result, gate=changed).settling_s.tolist() == [0, 0, 1, 1.5]
-    usual = structs.replace(gate, settings={**gate.settings, "rotor_loss": 0.1})
-    result.outcomes["settling_tick"] = [0, 2499, 2500, 2750]
-    assert replace(result, gate=usual).settling_s.tolist() == [0, 0, 0, 0.5]
-    tough = structs.replace(changed, settings={**changed.settings, "payload": 0, "rotor_loss": 0})
-    assert replace(result, gate=tough).settling_s.tolist() == [0, 4.998, 5, 5.5]
-
-
-def test_the_same_flights_for_any_number_of_threads(pilot: PolicyImage) -> None:
-    part = load_gate("any-airframe").kinds["weak rotor"]
-    settings = {**part.settings, "change_s": 0.5}
-    rule = Rule(seconds=1, last_seconds=0.5, radius_m=0.3)
-    flown = [
-        fly(pilot, rule, settings, part.seed, count=70, threads=threads)[0] for threads in (1, 2, 3)
-    ]
-    assert flown[0].tobytes() == flown[1].tobytes() == flown[2].tobytes()
 
 
 def test_a_policy_that_is_no_image_flies_the_same_flights(pilot: PolicyImage) -> None:
@@ -310,13 +228,6 @@ def causes_of(gate: Gate, image: PolicyImage) -> set[Cause]:
     return {Cause(cause) for cause in gate.fly(image)["cause"]}
 
 
-def test_a_controller_by_hand_flies(pilot: PolicyImage) -> None:
-    result = fly_gate(gate_of(NEAR), pilot, "run")
-    assert result.all.rate == 1
-    assert result.all.interval == pytest.approx((0.9124, 1), abs=1e-4)
-    assert 0 < np.median(result.settling_s) < 5
-
-
 def test_policies_that_fail_for_each_cause(pilot: PolicyImage) -> None:
     hover = HOVER_FRACTION_L2F
     # Constant thrusts: it drifts off; with none it falls, until it is too fast.
@@ -338,9 +249,9 @@ def test_policies_that_fail_for_each_cause(pilot: PolicyImage) -> None:
     assert causes_of(near, pilot) == {Cause.TOO_FAR}
 
 
-@pytest.mark.parametrize("change", [{"roll_sign": -1.0}, {"gain": -1.0}, {"gain": 30.0}])
-def test_a_controller_that_is_wrong_fails(change: dict[str, float]) -> None:
-    assert fly_gate(gate_of(NEAR), parse_policy(controller(**change)), "run").all.rate < 0.05
+def test_a_controller_that_is_wrong_fails() -> None:
+    wrong = parse_policy(controller(roll_sign=-1.0))
+    assert fly_gate(gate_of(NEAR), wrong, "run").all.rate < 0.05
 
 
 def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> None:
@@ -405,21 +316,11 @@ HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
     ("content", "reason"),
     [
         ("{", "line 1, column 2: "),
-        ("[]", "Expected `object`"),
         ({**HOVER, "radius": 1}, "Object contains unknown field `radius`"),
-        ({key: HOVER[key] for key in HOVER if key != "share"}, "Object missing required"),
-        ({**HOVER, "share": 0}, "share is 0, not above 0 and 1 at most"),
         ({**HOVER, "last_seconds": 11}, "seconds is 10 and last_seconds 11, not 0.002 <="),
-        ({**HOVER, "episodes": 0}, "episodes: Expected `int` >= 1"),
         ({**HOVER, "settings": {"latency": 1}}, 'unknown setting of flights "latency"'),
-        ({**HOVER, "parts": {"a": {"seconds": 0.5}}}, "seconds is 0.5 and last_seconds 1, not"),
-        ({**HOVER, "parts": {"a": {"settings": {"payload": 1}}}}, "payload=1 is out of bounds"),
         ({**HOVER, "parts": {"a\nb": {}}}, "key in parts: Expected `str` matching"),
-        ({**HOVER, "parts": {"$x$": {}}}, "key in parts: Expected `str` matching"),
-        ({**HOVER, "parts": {f"p{i}": {} for i in range(21)}}, "parts has 21 entries, not 20"),
         ({"like": "huver"}, 'unknown gate "huver": did you mean hover'),
-        ({"like": "push"}, "like is push, which is not a whole definition itself"),
-        ({"like": 3}, "like: Expected `str`, got `int`"),
     ],
 )
 def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> None:
@@ -435,10 +336,6 @@ def test_no_such_gate(tmp_path: Path) -> None:
         load_gate("huver")
     with pytest.raises(DamagedFileError, match="is not a gate: No such file"):
         load_gate(str(tmp_path / "none.json"))
-    with pytest.raises(UsageError, match="--episodes 0: choose 1 to 100,000"):
-        load_gate("hover").with_starts(0, None)
-    with pytest.raises(UsageError, match="--seed -1: a seed lies between"):
-        load_gate("hover").with_starts(None, -1)
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path, pilot: PolicyImage) -> None:
@@ -458,13 +355,8 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path, pilot: PolicyImage) 
     ("change", "reason"),
     [
         ({"format": 2}, "format is 2, not 1"),
-        ({"policy_sha256": "x"}, "policy_sha256: Expected `str` matching regex"),
         ({"flights": {}}, "flights.cause is missing"),
         ({"cause": [7] * 9}, "flights.cause has 7, not 6 at most"),
-        ({"ticks": [-1] * 9}, "flights.ticks[0]: Expected `int` >= 0"),
-        ({"error_m": ["far"] * 9}, "flights.error_m[0]: Expected `float | null`"),
-        ({"definition": {**HOVER, "share": 2}}, "share is 2, not above 0"),
-        ({"definition": {}}, "definition: Object missing required field `title`"),
     ],
 )
 def test_a_damaged_result(

@@ -62,21 +62,6 @@ def test_what_ends_early_or_breaks_a_limit_is_none() -> None:
     assert limit_broken(np.array((5.0, -5.0, 0, 5, 5, 5, 1, 0, 0, 0, 35, -35, 0))) == ""
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "text"),
-    [
-        (1, -5.1, "its position error was 5.1 m, beyond 5 m"),
-        (4, 12.0, "its velocity was 12 m/s, beyond 10 m/s"),
-        (12, -40.0, "its angular velocity was 40 rad/s, beyond 35 rad/s"),
-        (3, math.nan, "its velocity is not a number"),
-    ],
-)
-def test_a_limit_that_is_broken_is_told(column: int, value: float, text: str) -> None:
-    row = np.zeros(13)
-    row[column] = value
-    assert limit_broken(row) == text
-
-
 # -- a prediction ---------------------------------------------------------------------------------
 
 L2F = {"airframe": 1.0}
@@ -151,14 +136,3 @@ def test_it_is_the_flight_of_boards(policy: Callable[[], bytes]) -> None:
 def test_what_is_no_state_is_refused(wrong: Any) -> None:
     with pytest.raises(UsageError):
         Flight(0, 0).set_state(wrong)
-
-
-def test_an_attitude_is_brought_to_unit_length() -> None:
-    flight = Flight(0, 0, {"start_share": 0.0})
-    flight.set_state((*LEVEL[:6], 2.0, 0.0, 0.0, 0.0, *LEVEL[10:]))
-    np.testing.assert_array_equal(flight.read()["attitude"], (1, 0, 0, 0))
-
-
-def test_unknown_settings_are_refused_before_anything_flies() -> None:
-    with pytest.raises(UsageError, match="gravity"):
-        predictor(parse_policy(controller()), {"gravity": 1.0})

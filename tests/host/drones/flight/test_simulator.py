@@ -9,25 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgspec import structs
 
-from policy_samples import sample_images
 from quadrotor_policies import constant_policy, controller, image_of
 from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
 from rltools_host.build.description import Channel
-from rltools_host.build.native import host_library
 from rltools_host.drones.flight.simulator import (
-    FAILURES,
     Cause,
     ExecutorLimits,
     Flight,
     Rule,
-    check_policy,
     flight_library,
     fly,
 )
-from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.policies.acting import History
 from rltools_host.policies.image import parse_policy
 
@@ -41,10 +35,6 @@ WORST: dict[str, float] = {
     "loss": 0.1,
 }
 SHORT = Rule(seconds=0.5, last_seconds=0.1, radius_m=0.2)
-
-
-def test_a_gates_limits_are_the_executors() -> None:
-    assert structs.asdict(ExecutorLimits()) == host_library("flight").description["limits"]
 
 
 def same_bits(first: Any, second: Any) -> bool:
@@ -196,43 +186,9 @@ def test_an_observation_out_of_range_ends_the_flight_within_the_margin() -> None
     assert (faulty["ticks"] < wide["ticks"][strict["cause"] == Cause.EXECUTOR_FAULT]).all()
 
 
-def test_tables_have_the_names_of_the_core() -> None:
-    library = flight_library()
-    assert len(library.tables) == 7
-    assert library.table_name(1) == "crazyflie-l2f"
-    assert library.table_name(0) == "custom"
-    for table in range(1, 8):
-        assert Flight(0, 0, {"airframe": table}).read()["table"] == table
-
-
-def test_refusals() -> None:
-    with pytest.raises(BoardMismatchError, match="is not a quadrotor's policy: observation 0 is"):
-        check_policy(parse_policy(sample_images()["pendulum"], "runs/p"))
-    with pytest.raises(UsageError, match='unknown setting of flights "latncy_ms": did you'):
-        Flight(0, 0, {"latncy_ms": 1})
-    with pytest.raises(UsageError, match="latency_ms=21 is out of bounds"):
-        Flight(0, 0, {"latency_ms": 21})
-    with pytest.raises(UsageError, match="seed=-1"):
-        Flight(-1, 0)
-    with pytest.raises(UsageError, match="4 thrusts"):
-        Flight(0, 0).step([0.5])
-    image = bytearray(constant_policy(0.5, 0.5, 0.5, 0.5))
-    with pytest.raises(DamagedFileError):
-        check_policy(parse_policy(bytes(image[:-1])))
-
-
 def test_a_rule_in_ticks() -> None:
     assert Rule(10, 1, 0.2).in_ticks(0.002) == (5000, 500, 500)
     assert Rule(12, 6, 0.3, 0.95).in_ticks(0.002) == (6000, 3000, 2850)
     # 95 % of 10 is 9.5, and nothing less will do; 0.07 of 100 is 7, whatever the rounding says.
     assert Rule(1, 0.02, 0.3, 0.95).in_ticks(0.002) == (500, 10, 10)
     assert Rule(1, 0.2, 0.3, 0.07).in_ticks(0.002) == (500, 100, 7)
-
-
-def test_causes_have_words() -> None:
-    assert {cause.key for cause in FAILURES} == {
-        *("position_limit", "velocity_limit", "rate_limit", "executor_fault", "too_far"),
-        "tilt_limit",
-    }
-    assert all(Cause.of(cause.key) == cause for cause in Cause)
-    assert len({cause.short for cause in Cause}) == len({cause.text for cause in Cause}) == 7

@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,13 +21,11 @@ from rltools_host.commands import cli
 from rltools_host.commands.policies import list_policies
 from rltools_host.drones.vehicles import crazyflie_link as client
 from rltools_host.drones.vehicles.crazyflie import confirm, push, roll_back
-from rltools_host.drones.vehicles.crazyflie_link import CrazyflieLink
 from rltools_host.errors import (
     BoardMismatchError,
     LinkLostError,
     PortError,
     RefusedError,
-    UsageError,
 )
 from rltools_host.policies.contract import ENTRY_AT_REST
 from rltools_host.policies.image import parse_policy
@@ -137,7 +134,7 @@ def test_pushed_flown_confirmed(
     land(crazyflie)
 
 
-@pytest.mark.parametrize("has_flown", [False, True])
+@pytest.mark.parametrize("has_flown", [pytest.param(False, marks=pytest.mark.all), True])
 def test_given_up(crazyflie: FakeCrazyflie, runs: list[Path], has_flown: bool) -> None:
     push_to(crazyflie, runs[0])
     if has_flown:
@@ -210,6 +207,7 @@ def test_a_damaged_byte_is_refused(crazyflie: FakeCrazyflie, runs: list[Path]) -
         push_to(crazyflie, runs[0])
 
 
+@pytest.mark.all
 def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
     crazyflie.says = at_byte_2400(1, flip_a_bit)
     with pytest.raises(RefusedError, match="stored other bytes"):
@@ -218,7 +216,13 @@ def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: l
 
 
 @pytest.mark.parametrize(
-    "where", [(LOG, 1), (MEM, 2), (MEM, 1), (PARAM, 2)], ids=["log", "write", "read", "set"]
+    "where",
+    [
+        pytest.param((LOG, 1), id="log", marks=pytest.mark.all),
+        pytest.param((MEM, 2), id="write"),
+        pytest.param((MEM, 1), id="read", marks=pytest.mark.all),
+        pytest.param((PARAM, 2), id="set", marks=pytest.mark.all),
+    ],
 )
 def test_out_of_reach_in_the_middle(
     crazyflie: FakeCrazyflie,
@@ -246,6 +250,7 @@ def test_out_of_reach_in_the_middle(
     assert push_to(crazyflie, runs[1]).reason == "staged"
 
 
+@pytest.mark.all
 def test_a_byte_that_is_not_taken(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
     crazyflie.says = at_byte_2400(2, lambda data: data[:5] + b"\5")
     with pytest.raises(RefusedError, match=r"did not take byte 2,4\d\d of the policy"):
@@ -264,60 +269,7 @@ def test_nobody_answers(
         push(PushRequest(str(runs[0]), target), lambda _line: None)
 
 
-@pytest.mark.parametrize(
-    ("found", "sign"),
-    [
-        ([], "^no Crazyflie answers: plug in its radio or cable, and give its --port"),
-        (["radio://0/8", "usb://0"], "^several Crazyflies answer: radio://0/8, usb://0: plug in"),
-        (OSError("no backend"), "^no Crazyflie can be looked for: no backend; give its --port"),
-    ],
-)
-def test_one_that_cannot_be_chosen(found: list[str] | OSError, sign: str) -> None:
-    with pytest.raises(PortError, match=sign):
-        CrazyflieLink._only_one(scanned(found))
-
-
-def test_the_only_one_is_taken() -> None:
-    assert CrazyflieLink._only_one(scanned(["usb://0"])) == "usb://0"
-
-
-def scanned(found: list[str] | OSError) -> SimpleNamespace:
-    """cflib's drivers, which find these."""
-
-    def scan_interfaces() -> list[tuple[str, str]]:
-        if isinstance(found, OSError):
-            raise found
-        return [(uri, "") for uri in found]
-
-    return SimpleNamespace(scan_interfaces=scan_interfaces)
-
-
 def test_other_firmware(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
     crazyflie.log = [crazyflie.supervisor]
     with pytest.raises(BoardMismatchError, match=r"no logged value rlt\.pilot: flash the firmware"):
         push_to(crazyflie, runs[0])
-
-
-def test_a_policy_larger_than_the_memory(
-    crazyflie: FakeCrazyflie, runs: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CrazyflieLink, "memory_bytes", 1000)
-    with pytest.raises(RefusedError, match=r"22,952 bytes, .* takes 1,000: train smaller"):
-        push_to(crazyflie, runs[0])
-
-
-@pytest.mark.parametrize("trial_s", [0.0, 1e6])
-def test_a_trial_has_bounds(runs: list[Path], trial_s: float) -> None:
-    with pytest.raises(UsageError, match="give seconds above 0, up to 65,535"):
-        push(PushRequest(str(runs[0]), PolicyTarget("crazyflie"), trial_s), lambda _line: None)
-
-
-def test_whoever_flies_confirms(runs: list[Path]) -> None:
-    request = PushRequest(str(runs[0]), PolicyTarget("crazyflie"), confirm=False)
-    with pytest.raises(UsageError, match="--no-confirm has no effect with --board crazyflie"):
-        push(request, lambda _line: None)
-
-
-def test_what_needs_our_own_firmware_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["hil", "--board", "crazyflie"]) == UsageError.exit_code
-    assert "push, policies, confirm and rollback do" in capsys.readouterr().err

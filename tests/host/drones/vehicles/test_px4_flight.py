@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import development as d
 
-from px4_model import GROUND, POLICY, POSITION, Model, Wrong, to_world
+from px4_model import GROUND, POLICY, POSITION, STEP_S, Model, Wrong, to_world
 from px4_vehicle import Px4Link, Script, ScriptedPx4
 from quadrotor_policies import controller
 from rltools_host.drones.vehicles.px4 import Px4Vehicle
@@ -17,11 +17,10 @@ from rltools_host.drones.vehicles.px4_flight import Px4Flight, Px4Request, carry
 from rltools_host.drones.vehicles.px4_module import Px4Policies
 from rltools_host.drones.vehicles.px4_result import FlightResult
 from rltools_host.drones.vehicles.px4_start import STARTS
-from rltools_host.drones.vehicles.px4_state import HOLD, LAND, Mode
+from rltools_host.drones.vehicles.px4_state import HOLD, LAND
 from rltools_host.errors import (
     BoardMismatchError,
     Interrupted,
-    LinkLostError,
     PortError,
     RefusedError,
     RltError,
@@ -102,14 +101,6 @@ def test_a_flight_from_its_beginning_to_its_end() -> None:
     assert flight.vehicle.heartbeats_heard == pytest.approx(flight.model.now - 100.0, rel=0.1)
 
 
-def test_starts_lie_within_what_the_policy_may_be_handed() -> None:
-    """The module refuses a target that is further away."""
-    image = with_entry(parse_policy(controller()), EntryEnvelope(0.5, 0.3125, 0.36, 1.75, 0.6))
-    flight = Flight(starts=2, image=image)
-    assert flight.fly().all_succeeded
-    assert flight.said[1].startswith("starts up to 0.16 m from the target, not 1 m")
-
-
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
@@ -126,9 +117,8 @@ def test_a_policy_that_px4_cannot_hand_over_to_is_not_flown(
     assert not flight.model.armed
 
 
-@pytest.mark.parametrize("waits_s", [0.0, 2.5])
-def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target(waits_s: float) -> None:
-    flight = Flight(Script(wrong=Wrong(waits_s=waits_s)), starts=4)
+def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target() -> None:
+    flight = Flight(Script(wrong=Wrong(waits_s=2.5)), starts=4)
     result = flight.fly()
     target = GROUND - (0.0, 0.0, 5.0)
     for start, entry in zip(result.starts, flight.model.entries, strict=True):
@@ -142,7 +132,7 @@ def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target(waits_s: f
         np.testing.assert_allclose(first[10:], (0.1, -0.2, -0.3), atol=1e-6)
         assert start.series.times_s[0] == 0.0
         assert start.series.times_s[-1] >= 10.0
-        assert np.diff(start.series.times_s).max() < 0.05
+        assert np.diff(start.series.times_s).max() < 0.09
         assert start.measures.greatest_error_m == pytest.approx(
             np.linalg.norm(start.offset_m), abs=0.08
         )
@@ -198,20 +188,6 @@ def test_a_prediction_that_cannot_be_is_refused_on_the_ground() -> None:
     assert d.MAV_CMD_COMPONENT_ARM_DISARM not in {n for n, _ in flight.vehicle.commands}
 
 
-def test_the_flight_goes_on_a_second_after_the_hand_back() -> None:
-    flight = Flight()
-    model = flight.model
-    set_mode, entered = model.set_mode, dict[Mode, float]()
-
-    def note(mode: Mode) -> None:
-        entered.setdefault(mode, model.now)
-        set_mode(mode)
-
-    model.set_mode = note  # type: ignore[method-assign]
-    flight.fly()
-    assert entered[LAND] - model.left_at == pytest.approx(1.05, abs=0.1)
-
-
 def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
     flight = Flight(Script(wrong=Wrong(falls_back_at=3.0, bump_m_s2=3.0)), starts=2)
     flight.fails(RefusedError)
@@ -221,33 +197,9 @@ def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
     assert first.fail_safe.text == "outside the range of the policy"
     # The hand-back is looked at while PX4 lands.
     assert first.hand_back is not None
-    assert first.hand_back.time_s == first.fail_safe.time_s
+    assert first.hand_back.time_s == pytest.approx(first.fail_safe.time_s)
     assert not first.hand_back.is_bumpless
     assert second.fail_safe is None
-
-
-def test_motors_that_it_does_not_tell_are_not_judged() -> None:
-    for signals in (None, [float("nan")] * 32):
-        flight = Flight()
-        streams = flight.vehicle._stream
-
-        def stream(name: str, signals: Any = signals, streams: Any = streams) -> list[Any]:
-            if name != "ACTUATOR_OUTPUT_STATUS":
-                told: list[Any] = streams(name)
-                return told
-            return [d.MAVLink_actuator_output_status_message(1, 4, signals)] if signals else []
-
-        flight.vehicle._stream = stream  # type: ignore[method-assign]
-        hand_back = flight.fly().starts[0].hand_back
-        assert hand_back is not None
-        assert hand_back.thrust_change is None
-        assert hand_back.is_bumpless
-
-
-def test_somebody_else_is_no_fail_safe() -> None:
-    flight = Flight(Script(wrong=Wrong(taken_over_at=3.0)))
-    flight.fails(RefusedError)
-    assert flight.flight.result.starts[0].fail_safe is None
 
 
 def test_a_policy_that_holds_another_place_is_given_up() -> None:
@@ -271,7 +223,7 @@ def test_a_policy_that_holds_another_place_is_given_up() -> None:
 
 
 def test_a_link_that_loses_acknowledgements_answers_and_frames() -> None:
-    script = Script(drops_acks=2, drops_shell=1, loses=0.15, longer_frames=True)
+    script = Script(drops_acks=2, drops_shell=1, loses=0.1, longer_frames=True)
     flight = Flight(script, starts=2)
     assert flight.fly().all_succeeded
     arming = [n for n, _ in flight.vehicle.commands if n == d.MAV_CMD_COMPONENT_ARM_DISARM]
@@ -289,11 +241,6 @@ def test_a_link_that_loses_the_first_answers_about_parameters() -> None:
     assert "simulator in hardware" in result.simulated_by
 
 
-def test_a_px4_that_stays_in_its_mode_without_a_ground_station_is_noted() -> None:
-    result = Flight(Script(parameters={"NAV_DLL_ACT": 0})).fly()
-    assert any("NAV_DLL_ACT" in note for note in result.notes)
-
-
 # -- vehicles that are not taken -------------------------------------------------------------------
 
 REAL_UID = 0x3235373136511D00
@@ -307,7 +254,6 @@ REFUSED: dict[str, tuple[Script, str]] = {
         ),
         "real outputs of it are for motors (PWM_MAIN_FUNC2)",
     ),
-    "armed": (Script(armed=True), "is armed: land it first, by `commander land` in PX4's shell"),
     "armed, and flown by the policy": (
         Script(armed=True, mode=POLICY),
         "is armed, and its policy is acting: land it first, by `commander land` in PX4's shell",
@@ -327,7 +273,6 @@ REFUSED: dict[str, tuple[Script, str]] = {
         Script(policy_refusal="candidate.rltp refused: reason 9, at 0"),
         'made for other observations, actions or rate (channel 0, here "position_error_x")',
     ),
-    "slots": (Script(policy_refusal="candidate.rltp: error 2 of the slots"), "under way"),
 }
 
 
@@ -342,7 +287,10 @@ def test_a_vehicle_that_is_refused(name: str) -> None:
         assert d.MAV_CMD_COMPONENT_ARM_DISARM not in numbers
         assert d.MAV_CMD_DO_SET_MODE not in numbers
         assert flight.vehicle.files["policy.rltp"] == b"old"
-    if name in list(REFUSED)[:2]:  # nothing at all is sent to what is not simulated
+    if name in (
+        "real",
+        "simulator in hardware, with motors",
+    ):  # nothing at all is sent to what is not simulated
         assert numbers == {d.MAV_CMD_REQUEST_MESSAGE}
         assert flight.vehicle.shell_lines == []
         assert "candidate.rltp" not in flight.vehicle.files
@@ -351,15 +299,6 @@ def test_a_vehicle_that_is_refused(name: str) -> None:
     assert flight.vehicle.files["previous.rltp"] == b"older"
     if not script.armed:
         assert flight.is_on_the_ground()
-
-
-def test_a_module_that_calls_an_image_malformed_may_be_older_than_what_it_states() -> None:
-    image = with_entry(parse_policy(controller()), EntryEnvelope(1.0, 1.0, 0.36, 1.75, 0.6))
-    flight = Flight(Script(policy_refusal="candidate.rltp refused: reason 7, at 0"), image=image)
-    assert flight.fails(RefusedError).endswith(
-        "it states what it may be handed, which its module may not know: build PX4 with "
-        "integrations/px4 of this revision"
-    )
 
 
 def test_another_autopilot_is_refused() -> None:
@@ -378,10 +317,6 @@ def sinks(model: Model) -> Any:
     return np.array((0.0, 0.0, 2.0 if model.velocity[2] < 1.5 else 0.0))
 
 
-def shoots(_: Model) -> Any:
-    return np.array((0.0, 40.0, -3.0))
-
-
 LANDED = "; it is on the ground and disarmed"
 CRASHED = "; it is disarmed where it crashed"
 LEFT_ARMED = "; it is still armed where it crashed: `commander disarm -f` in PX4's shell disarms it"
@@ -392,20 +327,9 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
         LANDED,
     ),
     "drifts away": (Script(wrong=Wrong(policy=drifts)), "drifted 3.", LANDED),
-    "does not rest": (
-        Script(wrong=Wrong(sways_m=0.3)),
-        "did not come to rest at the start within 40 s: it is 0.",
-        LANDED,
-    ),
     "sinks": (Script(wrong=Wrong(policy=sinks)), "from its target", LANDED),
-    "is too fast": (Script(wrong=Wrong(policy=shoots)), "broke a limit: its velocity", LANDED),
     "falls back": (
         Script(wrong=Wrong(falls_back_at=3.0)),
-        'fell back to Hold (it says "RL Policy: outside the range of the policy")',
-        LANDED,
-    ),
-    "falls back, and PX4 says what it does": (
-        Script(wrong=Wrong(falls_back_at=3.0, said_behind="Failsafe activated\t")),
         'fell back to Hold (it says "RL Policy: outside the range of the policy")',
         LANDED,
     ),
@@ -419,13 +343,8 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
         "to Return",
         "; it is left in PX4's mode Return: something keeps it from landing",
     ),
-    "a pilot": (
-        Script(wrong=Wrong(taken_over_at=3.0, taken_by=POSITION)),
-        "to Position",
-        "; it is left to its pilot, in PX4's mode Position",
-    ),
     "disarms": (
-        Script(wrong=Wrong(disarmed_at=3.0)),
+        Script(wrong=Wrong(disarmed_at=3.0), fastest_s=2 * STEP_S),
         "was disarmed in the air; it hit the ground at 9.",
         CRASHED,
     ),
@@ -449,39 +368,9 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
         "does not say any more that it is simulated",
         LANDED,
     ),
-    "falls back to a mode for sticks": (
-        Script(wrong=Wrong(falls_back_at=3.0, falls_back_to=POSITION)),
-        'fell back to Position (it says "RL Policy: outside the range of the policy")',
-        LANDED,
-    ),
-    "tips over on the way up": (
-        Script(wrong=Wrong(tips_when_armed=True)),
-        "crashed: it tipped over, 0.",
-        CRASHED,
-    ),
     "tips over after the policy": (
         Script(wrong=Wrong(tips_at=0.5)),
         "crashed: it tipped over, 5.0 m above the ground",
-        CRASHED,
-    ),
-    "tips over while it lands": (
-        Script(wrong=Wrong(falls_back_at=3.0, tips_at=3.0)),
-        "fell back to Hold",
-        CRASHED,
-    ),
-    "is terminated": (
-        Script(wrong=Wrong(terminates_at=3.0)),
-        'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
-        CRASHED,
-    ),
-    "is terminated while it lands": (
-        Script(wrong=Wrong(terminates_below_m=2.0)),
-        'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
-        CRASHED,
-    ),
-    "is terminated while it lands, and stays armed": (
-        Script(wrong=Wrong(terminates_below_m=2.0, stays_armed=True)),
-        'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
         CRASHED,
     ),
     "is terminated while it lands, and refuses to disarm": (
@@ -510,10 +399,19 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+EVERY_DAY = (
+    *("never climbs", "falls back", "another ground station", "silent for good", "disarms"),
+    *("is not simulated any more", "is stuck in the policy's mode", "never lands"),
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in EVERY_DAY else pytest.param(name, marks=pytest.mark.all) for name in BROKEN],
+)
 def test_a_flight_that_is_broken_off(name: str) -> None:
     script, cause, ending = BROKEN[name]
-    flight = Flight(script, starts=2)
+    flight = Flight(script)
     text = flight.fails(RefusedError)
     assert cause in text
     assert text.endswith(ending)
@@ -524,29 +422,13 @@ def test_a_flight_that_is_broken_off(name: str) -> None:
         assert flight.model.is_on_ground
         assert not flight.model.armed
         assert not flight.vehicle.on_trial
-    assert flight.model.mode != POLICY or name in ("silent for good", "disarms", "is terminated")
-
-
-def test_what_was_flown_before_is_kept_in_the_error() -> None:
-    flight = Flight(Script(wrong=Wrong(falls_back_at=3.0)), starts=3)
-    with pytest.raises(RefusedError) as caught:
-        flight.fly()
-    starts = caught.value.details["starts"]
-    assert [start["measures"] for start in starts] == [None] * 3
-    assert "fell back" in starts[0]["cause"]
-    series = flight.flight.result.starts[0].series
-    assert series is not None
-    assert series.times_s[-1] == pytest.approx(3.0, abs=0.2)
-    assert "series" not in starts[0]
-    assert starts[1]["cause"] == ""
-    assert caught.value.details["state"] == "fly the starts"
+    assert flight.model.mode != POLICY or name in ("silent for good", "disarms")
 
 
 @pytest.mark.parametrize(
     ("wrong", "sign"),
     [
         (Wrong(lands_at_m_s=4.0), "crashed: it hit the ground at 4.0 m/s"),
-        (Wrong(tips_on_ground=True, tip_deg=60), "it lies on the ground, tilted by 60°"),
         (Wrong(drifts_m_s=0.4), "landed 3."),
     ],
 )
@@ -560,10 +442,6 @@ def test_a_landing_that_fails_is_no_success(wrong: Wrong, sign: str) -> None:
     assert flight.flight.result.state == "land"
     assert flight.vehicle.files["policy.rltp"] == b"old"
     assert not flight.vehicle.on_trial
-
-
-def test_a_landing_beside_the_take_off_is_a_success() -> None:
-    assert Flight(Script(wrong=Wrong(drifts_m_s=0.3)), starts=2).fly().kept
 
 
 def test_a_fault_of_this_program_lands_it() -> None:
@@ -584,31 +462,22 @@ def test_a_fault_of_this_program_lands_it() -> None:
 
 
 def test_ctrl_c_at_any_time_leaves_nothing_behind() -> None:
-    """Neither a policy on trial nor a vehicle in the air: at a dozen moments of a flight."""
+    """Neither a policy on trial nor a vehicle in the air: at eight moments of a flight."""
     whole = Flight()
     whole.fly()
     reads = whole.link.reads
-    for moment in range(0, reads, reads // 12):
+    for moment in range(0, reads, reads // 8):
         flight = Flight()
         flight.link.interrupt_when = lambda _, at=moment, link=flight.link: link.reads >= at
         with pytest.raises(Interrupted):
             flight.fly()
         assert flight.is_on_the_ground(), moment
         assert not flight.vehicle.on_trial, moment
+        assert flight.vehicle.files["policy.rltp"] in (b"old", IMAGE.data), moment
 
 
-@pytest.mark.parametrize("frame", [d.MAV_FRAME_GLOBAL, d.MAV_FRAME_GLOBAL_INT])
-def test_either_frame_of_a_place_will_do(frame: int) -> None:
-    assert Flight(Script(frames=(frame,))).fly().all_succeeded
-
-
-def test_a_trial_that_is_nearly_over_ends_the_flight() -> None:
-    flight = Flight(Script(wrong=Wrong(waits_s=30.0), parameters={"RLT_TRIAL": 140}), starts=4)
-    text = flight.fails(RefusedError)
-    assert "s are left of the trial" in text
-    assert "too few for another start: set RLT_TRIAL above 140" in text
-    assert text.endswith(LANDED)
-    assert "trial is over" not in text
+def test_a_position_in_the_older_frame_will_do() -> None:
+    assert Flight(Script(frames=(d.MAV_FRAME_GLOBAL,))).fly().all_succeeded
 
 
 def test_a_pilot_is_not_disturbed() -> None:
@@ -619,30 +488,7 @@ def test_a_pilot_is_not_disturbed() -> None:
     assert flight.model.armed
 
 
-@pytest.mark.parametrize("mode", [POLICY, LAND, None])
-def test_ctrl_c_lands_it(mode: Mode | None) -> None:
-    flight = Flight()
-    flight.link.interrupt_when = lambda vehicle: (
-        vehicle.model.mode == mode
-        if mode is not None
-        else vehicle.model.armed and vehicle.model.position[2] < GROUND[2] - 2.0
-    )
-    text = flight.fails(Interrupted)
-    assert text == f"interrupted{LANDED}"
-    assert flight.is_on_the_ground()
-    assert not flight.vehicle.on_trial
-    assert flight.vehicle.files["policy.rltp"] == b"old"
-
-
-def test_ctrl_c_before_it_flies_leaves_it_on_the_ground() -> None:
-    flight = Flight()
-    flight.link.interrupt_when = lambda vehicle: "candidate.rltp" in vehicle.files
-    assert flight.fails(Interrupted) == "interrupted"
-    assert not flight.vehicle.on_trial
-    assert d.MAV_CMD_COMPONENT_ARM_DISARM not in {n for n, _ in flight.vehicle.commands}
-
-
-@pytest.mark.parametrize("verb", ["try", "offset", "confirm", "status"])
+@pytest.mark.parametrize("verb", ["try", "confirm"])
 def test_an_answer_of_the_shell_that_is_lost(verb: str) -> None:
     flight = Flight(Script(drops_verb=verb))
     assert flight.fly().kept
@@ -650,21 +496,12 @@ def test_an_answer_of_the_shell_that_is_lost(verb: str) -> None:
     assert flight.vehicle.shell_lines.count("rlt_policy confirm") == 1
 
 
-@pytest.mark.parametrize("busy_s", [8.0, 17.0])
-def test_a_shell_that_answers_late(busy_s: float) -> None:
+def test_a_shell_that_answers_late() -> None:
     """On a busy machine; what it says to a question that was asked again is no answer to the next
     one."""
-    flight = Flight(Script(shell_busy_s=busy_s))
+    flight = Flight(Script(shell_busy_s=17.0))
     assert flight.fly().kept
     assert flight.vehicle.shell_lines.count("rlt_policy try") == 1
-
-
-def test_a_shell_that_does_not_answer() -> None:
-    flight = Flight(Script(shell_busy_s=100.0))
-    assert flight.fails(LinkLostError).startswith(
-        "the shell of the vehicle on udp:script does not answer `rlt_policy status`: 18 s were "
-        "waited for its line"
-    )
 
 
 def test_a_policy_is_not_rolled_back_twice() -> None:
@@ -706,11 +543,6 @@ def test_a_vehicle_that_stays_armed_on_the_ground_is_disarmed() -> None:
     flight = Flight(Script(wrong=Wrong(stays_armed=True)))
     assert flight.fly().kept
     assert flight.is_on_the_ground()
-
-
-def test_a_vehicle_that_tells_too_little_is_refused() -> None:
-    text = Flight(Script(fastest_s=0.2)).fails(RefusedError)
-    assert "reports its position 5 times a second, where 10 are needed" in text
 
 
 def test_a_vehicle_whose_attitude_stands_still_is_not_flown_by_the_policy() -> None:

@@ -16,7 +16,6 @@ from rltools_host.drones.vehicles import px4_result
 from rltools_host.drones.vehicles.px4_result import (
     DONE,
     FlightResult,
-    HandBack,
     Moment,
     StartResult,
     StoredSeries,
@@ -42,13 +41,6 @@ def moments(count: int = 51, **changes: Any) -> list[Moment]:
         thrust = at.pop("collective", 0.5)
         found.append(Moment(replace(LEVEL, time_s=LEVEL.time_s + after_s, **at), thrust))
     return found
-
-
-def test_what_stays_as_it_is_is_bumpless() -> None:
-    result = measure_hand_back(10.0, [Moment(LEVEL, 0.5)], moments())
-    assert result == HandBack(10.0, 0.5, 0.0, 0.0, 0.0, 0.0)
-    assert result.is_bumpless
-    assert measure_hand_back(10.0, [Moment(LEVEL, 0.5)], []) is None
 
 
 def test_the_motors_count_for_a_tenth_of_a_second() -> None:
@@ -94,7 +86,6 @@ def test_attitude_counts_for_half_a_second_and_the_place_for_one() -> None:
     [
         {"attitude": lambda _: tilted(5.2)},
         {"position_ned": lambda t: (1.0, 2.0, -5.0 + 0.11 * t)},
-        {"position_ned": lambda t: (1.0, 2.0, -5.0 - 0.11 * t)},
     ],
 )
 def test_a_bump(changes: Any) -> None:
@@ -121,25 +112,6 @@ def test_what_is_not_a_number_is_left_out() -> None:
     assert result.is_bumpless
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_bumpless"),
-    [
-        ({}, True),  # at each limit
-        ({"thrust_change": 0.101}, False),
-        ({"attitude_deg": 5.01}, False),
-        ({"height_m": 0.101}, False),
-        ({"thrust_change": None}, True),
-        ({"speed_m_s": 9.0, "away_m": 9.0}, True),
-    ],
-)
-def test_bounds_of_a_bump(changes: Any, is_bumpless: bool) -> None:
-    found = replace(HandBack(1.0, 0.5, 0.1, 5.0, 0.1, 2.0), **changes)
-    assert found.is_bumpless is is_bumpless
-    document = found.document()
-    assert document.pop("is_bumpless") is is_bumpless
-    assert HandBack(**document) == found
-
-
 # -- what a flight came to -------------------------------------------------------------------------
 
 WELL, BADLY = Measures(True, 0.0604, 0.714, 0.5), Measures(False, 0.5, 2.0, None)
@@ -154,41 +126,6 @@ def series(count: int, x_m: float) -> Series:
 
 def flight(*starts: StartResult, **changes: Any) -> FlightResult:
     return FlightResult("it", "ab", "a PC", DONE, "down", starts=list(starts), **changes)
-
-
-def test_success_is_of_all_starts_and_without_a_crash() -> None:
-    well, badly, cut = (StartResult((0, 0, 0), measures=m) for m in (WELL, BADLY, None))
-    assert [start.success for start in (well, badly, cut)] == [True, False, False]
-    for result, successes, all_succeeded in (
-        (flight(well, well), 2, True),
-        (flight(well, badly), 1, False),
-        (flight(cut, well), 1, False),
-        (flight(well, crash="it fell"), 1, False),
-        (flight(), 0, False),
-    ):
-        assert (result.successes, result.all_succeeded) == (successes, all_succeeded)
-
-
-def test_a_prediction_begins_as_the_flight_did() -> None:
-    start = StartResult((0.1, 0.0, 0.0), series(600, 0.25), WELL)
-    assert start.max_apart_m is None
-    start.compare(lambda first, times: series(500, first[0] + 0.5).rows[: len(times)])
-    assert start.prediction is not None
-    assert start.prediction.times_s.shape == (500,)  # a limit was broken then
-    assert start.predicted is not None
-    assert start.predicted.greatest_error_m == pytest.approx(0.75)
-    assert start.max_apart_m == pytest.approx(0.5)
-    lost = series(600, math.nan)
-    lost.rows[1:] = 0.25  # its beginning alone
-    sound = series(600, 0.25)
-    for unlike in (
-        StartResult((0, 0, 0), lost, WELL),
-        StartResult((0, 0, 0), sound),
-        StartResult((0, 0, 0), None, WELL),
-    ):
-        unlike.compare(lambda *_: pytest.fail("there is nothing to begin with"))
-        assert unlike.prediction is None
-    assert replace(start, prediction=series(0, 0.0)).max_apart_m is None
 
 
 def test_a_stored_series_is_rows_with_their_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,17 +64,6 @@ def test_the_second_after_the_hand_back() -> None:
     assert start.hand_back.height_m == pytest.approx(0.1)  # of what was told within a second
 
 
-@pytest.mark.parametrize("other", [LAND, POLICY])
-def test_another_mode_ends_it(other: Mode) -> None:
-    told = [(10.3, POLICY), (10.4, HOLD), (10.5, other), (10.6, HOLD), (10.7, HOLD)]
-    record, start = recorded(*told)
-    assert record.is_over
-    assert start.series is not None
-    np.testing.assert_allclose(start.series.times_s, [0.0, 0.3])
-    assert start.hand_back is not None
-    assert start.hand_back.height_m == pytest.approx(0.1)
-
-
 @pytest.mark.parametrize(
     ("stated_m", "furthest_m", "arrived_m"),
     [(None, 0.15, 0.15), (0.3125, 0.156, 0.156), (0.625, 0.325, 0.3), (1.3, 1.0, 0.3)],

@@ -11,7 +11,6 @@ from rltools_host.build.description import Channel
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.importing.corrections import (
     Correction,
-    blocks_of,
     corrected,
     known_corrections,
 )
@@ -43,13 +42,10 @@ DEGREES = 180 / math.pi
 @pytest.mark.parametrize(
     ("word", "meaning", "given"),
     [
-        ("velocity:negated", "its velocity has the other sign", {0: -1, 1: -2, 2: -3}),
         ("velocity_y:negated", "its velocity_y has the other sign", {1: -2}),
         ("velocity:zxy", "its velocity comes in the order zxy", {0: 3, 1: 1, 2: 2}),
         ("attitude:xyzw", "its attitude comes in the order xyzw", {3: 5, 4: 6, 5: 7, 6: 4}),
-        ("attitude:inverse", "its attitude is the inverse rotation", {4: -5, 5: -6, 6: -7}),
         ("rate:degrees", "its rate is in degrees", {i: (i + 1) * DEGREES for i in (7, 8, 9)}),
-        ("angle:radians", "its angle is in radians", {10: 11 / DEGREES}),
         (
             "frd",
             "its frame is x forward, y right, z down",
@@ -73,8 +69,6 @@ def test_corrections_of_observations(word: str, meaning: str, given: dict[int, f
 @pytest.mark.parametrize(
     ("word", "done"),
     [
-        ("actions:negated", [-0.5, 0.25]),
-        ("actions:0.5", [0.25, -0.125]),
         ("actions:2", [1.0, -0.5]),
         ("actions:unit", [0.0, -1.5]),
         ("actions:symmetric", [0.75, 0.375]),
@@ -92,45 +86,6 @@ def test_corrections_of_actions(word: str, done: list[float]) -> None:
     beyond = np.array([3.0, -3.0])
     taken = beyond if each.offset.any() else beyond / 3
     np.testing.assert_allclose(run(stages, beyond[None]), [each.apply(taken)])
-
-
-def test_words_that_there_are() -> None:
-    assert list(blocks_of(CHANNELS)) == ["velocity", "attitude", "rate", "angle"]
-    orders = [word for word in KNOWN if word.startswith("order:")]
-    assert len(orders) == 4 * 3 * 2 - 1
-    assert {word for word in KNOWN if word.startswith("angle")} == {
-        *("angle:negated", "angle:degrees", "angle:radians"),
-    }
-    assert [word for word in KNOWN if word.startswith("velocity:")] == [
-        *(
-            "velocity:negated",
-            *(f"velocity:{axes}" for axes in ("xzy", "yxz", "yzx", "zxy", "zyx")),
-        ),
-    ]
-    assert {word for word in KNOWN if word.startswith("attitude:")} == {
-        *("attitude:negated", "attitude:xyzw", "attitude:inverse"),
-    }
-    assert {"actions:1,0", "actions:0,1"} & set(KNOWN) == {"actions:1,0"}
-
-
-def test_what_there_is_for_other_places() -> None:
-    angle = CHANNELS[10:]
-    assert not any(word.startswith(("order", "frd")) for word in words(angle, ACTIONS))
-    assert "frd" not in words(CHANNELS[:3], ACTIONS)  # one vector says nothing of a frame
-    assert "frd" in words((*CHANNELS[:3], *CHANNELS[7:10]), ACTIONS)
-    many = tuple(Channel(f"channel{letter}", "1", -1, 1) for letter in "abcdef")
-    assert any(word.startswith("order:") for word in words(many[:5], ACTIONS))
-    assert not any(word.startswith("order:") for word in words(many, ACTIONS))
-    gear = (Channel("gear", "low|high", 0, 1),)
-    assert not any(word.startswith("actions") for word in words(angle, gear))
-    assert "actions:1,0,2,3" in words(angle, ACTIONS * 2)
-    assert not any("," in word for word in words(angle, (*ACTIONS * 2, ACTIONS[0])))
-    assert not any("," in word for word in words(angle, ACTIONS[:1]))
-    turned = tuple(Channel(f"q_{part}", "1", -1, 1) for part in "xyzw")
-    assert words(turned, ACTIONS)["q:wxyz"].apply(SEEN[:4]).tolist() == [4, 1, 2, 3]
-    assert words(turned, ACTIONS)["q:inverse"].apply(SEEN[:4]).tolist() == [-1, -2, -3, 4]
-    apart = (Channel("v_x", "1", -1, 1), angle[0], Channel("v_y", "1", -1, 1))
-    assert blocks_of(apart) == {"v": [0], "angle": [1], "v_y": [2]}
 
 
 def test_several_are_taken_from_the_first_to_the_last() -> None:

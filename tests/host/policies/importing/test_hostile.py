@@ -10,7 +10,6 @@ import pickle
 import random
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -129,16 +128,15 @@ def damaged_file(content: bytes, draw: random.Random) -> bytes:
     return with_member(content, path, damaged(member, draw))
 
 
-# With 600 in the daily tests and 3,000 normalizers, 10,100 in all, and 20,200 more of the
-# exhaustive ones; sbx's, whose pickles have 5,000 operations, take eight times as long.
-MORE = {**dict.fromkeys(FILES, 450), "sbx_ppo.zip": 200}
+# sbx's, whose pickles have 5,000 operations, take eight times as long.
+MORE = {**dict.fromkeys(FILES, 200), "sbx_ppo.zip": 100}
 MANY = {**dict.fromkeys(FILES, 1400), "sbx_ppo.zip": 600}
 
 
 @pytest.mark.parametrize(
     ("file", "count"),
     [
-        *((file, 40) for file in FILES),
+        *((file, 20) for file in FILES),
         *(pytest.param(file, count, marks=pytest.mark.all) for file, count in MORE.items()),
         *(
             pytest.param(file, count, marks=[pytest.mark.all, pytest.mark.exhaustive])
@@ -165,10 +163,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_sentence(file: str, count: int
     ("table", "said"),
     [
         ({"model": {"running_mean_std.running_mean": 1}}, "running_mean_std.running_var"),
-        ({"model": {"a2c_network.actor_mlp.0.weight": 2}}, "a2c_network.mu.weight"),
-        ({"model_state_dict": {"actor.0.weight": 2}, "obs_norm_state_dict": {"_mean": 1}}, "_std"),
         ({"fc_mean.weight": 2, "fc_logstd.weight": 2, "action_scale": 1}, "action_bias"),
-        ({"fc_mu.weight": 2, "action_scale": 1}, "action_bias"),
     ],
 )
 def test_a_tensor_that_is_missing_is_named(table: dict[str, Any], said: str) -> None:
@@ -182,7 +177,7 @@ def test_a_tensor_that_is_missing_is_named(table: dict[str, Any], said: str) -> 
     assert f'has no "{said}"' in str(refused.value)
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(2900, marks=pytest.mark.all)])
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.all)])
 def test_a_damaged_normalizer_is_read_or_refused(count: int) -> None:
     content = (FOLDER / "sb3_ppo_vec_normalize.pkl").read_bytes()
     draw = random.Random(1)
@@ -381,16 +376,6 @@ def test_recorded_arrays_are_read_without_unpickling(tmp_path: Path) -> None:
     assert "cannot be read" in outcome(lambda: arrays_in_npz(path))
 
 
-def test_the_checksums_of_damaged_entries_are_right_again() -> None:
-    """So the tests above reach what is behind them."""
-    content = (FOLDER / "pytorch_gelu.pt").read_bytes()
-    path, member = next(iter(members(content)))
-    changed = with_member(content, path, member[:-1])
-    with zipfile.ZipFile(io.BytesIO(changed)) as archive:
-        assert archive.testzip() is None
-        assert zlib.crc32(member[:-1]) == archive.getinfo(path[0]).CRC
-
-
 LEAPP = (FOLDER / "leapp.yaml").read_text()
 LAUGHS = (
     "["
@@ -444,12 +429,6 @@ def test_a_description_names_nothing_but_a_model_beside_it(
     changed = LEAPP.replace(before, behind).encode()
     assert outcome(lambda: read_foreign(path, changed, Given()))
     assert not (tmp_path / "mark").exists()
-
-
-def test_a_tensor_may_have_eight_dimensions() -> None:
-    header = {"a.weight": {"dtype": "F32", "shape": [1] * 6 + [2, 2], "data_offsets": [0, 16]}}
-    tensors, _ = tensor_files.read_safetensors(safetensors(header))
-    assert tensors["a.weight"].shape == (1,) * 6 + (2, 2)
 
 
 def test_tensors_come_in_one_order() -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from foreign_files import FOLDER, TASKS
 from rltools_host.build import tools
@@ -190,59 +189,6 @@ def test_recorded_steps_are_compared_in_time(
     assert "episode_starts must be 1 where an episode begins" in refusal(capsys, *words)
 
 
-@pytest.mark.all
-def test_a_policy_that_chooses_is_played_and_pushed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = imported(tmp_path, CLEANRL_PPO, "--environment", "gym:CartPole-v1", "--no-fly")
-    printed = capsys.readouterr()
-    assert re.search(r"outputs at most \S+ from the file's formulas, 1,000 choices", printed.out)
-    assert "assumed: activation tanh (CleanRL's PPO's default; the file does not " in printed.err
-    assert read_run_policy(run).actions[0].choices == ("0", "1")
-    assert cli.run(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
-    assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
-    assert cli.run(["report", str(run)]) == 0
-    other = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--out", str(tmp_path / "other")]
-    assert cli.run(other) == 0
-    assert cli.run(["push", str(tmp_path / "other"), "--board", "host"]) == 0
-    assert "8 examples give this machine's bits" in capsys.readouterr().out
-
-
-@pytest.mark.all
-def test_a_policy_that_chooses_is_flown_and_its_faults_are_tried(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    task = f"gym:{TASKS}:Lander"
-    imported(tmp_path, DQN, "--environment", task, "--json")
-    document = json.loads(capsys.readouterr().out)
-    assert document["idle_return"] == 0  # the first choice earns nothing
-    assert document["return_mean"] > 10
-    assert document["hypotheses"] > 10
-    assert document["proofs"][0]["choices"] == 1000
-
-
-def test_recorded_choices_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = np.load(FOLDER / "cleanrl_ppo_choices.npy")
-    observations = sampled(target_of_contract("cart-pole").contract, 1000)
-    recorded = tmp_path / "recorded.npz"
-    words = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--recorded", str(recorded)]
-
-    def record(actions: NDArray[np.float32]) -> None:
-        np.savez(recorded, observations=observations, actions=actions)
-
-    record(given[:, :1])
-    assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
-    assert "1,000 choices those recorded in" in capsys.readouterr().out
-    record(np.where(np.arange(1000)[:, None] == 7, 1 - given[:, :1], given[:, :1]))
-    assert "has other choices than those recorded in" in (said := refusal(capsys, *words))
-    assert said.endswith("in 1 of 1000 observations: no run was made")
-    record(given[:, :1] + 0.5)
-    assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
-    record(given[:, :1] + 1)
-    assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
-
-
 needs_onnx = pytest.mark.skipif(
     not tools.group_is_installed(GROUP), reason=f"the group {GROUP} of packages is not installed"
 )
@@ -343,23 +289,13 @@ REFUSALS = {
     "{SAC}": "name where the policy is to act",
     "{SAC} --environment gym:Nothing-v0": "gymnasium has no environment",
     "{SAC} --contract quadrotor": "has 3 observations, and there are 13 here",
-    "{SAC} --contract pendulum --activation relu": "says what its activations are",
-    "{SAC} --contract pendulum --normalizer {SAC}": "cannot be read as a normalizer",
     "{PPO} --contract quadrotor": "was trained with a VecNormalize",
     "{FOLDER}/pytorch_gelu.pt --contract pendulum": "name it with --activation",
-    "{FOLDER}/pytorch_gelu.pt --contract pendulum --activation glue": "did you mean gelu",
-    "{FOLDER}/cleanrl_ppo.cleanrl_model --contract pendulum": "say --actions same if they are",
     "{SAC} --contract pendulum --rate 50": "is for 50 Hz, and the contract pendulum is asked at",
-    "{CELL} --environment gym:Pendulum-v1 --activation relu --output-activation tanh --rate 5": (
-        "is for 5 Hz, and Pendulum-v1 is asked at 20 Hz: name a contract or environment"
-    ),
     "{CELL} --contract pendulum --activation relu --output-activation tanh --rate 3": (
         "is for 3 Hz, and the contract pendulum is asked at 20 Hz: name a contract or"
     ),
-    "{SAC} --contract pendulum --correct sign": "known are actions:0.5",
     "{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",
-    "{DQN} --contract cart-pole": "4 choices, and here there are 2: name the contract",
-    "{SAC} --contract pendulum --output-name mean": "has no outputs with names: leave --output-n",
     "/nothing/here.zip --contract pendulum": "there is no file",
 }
 

@@ -13,7 +13,6 @@ from rltools_host.policies.importing.layers import (
     Tensors,
     in_chain,
     layers_under,
-    perceptron,
     recurrent,
     recurrent_under,
 )
@@ -65,9 +64,6 @@ def test_the_layers_of_a_module_and_of_a_cell() -> None:
         (gru("a", 2, 4, "_l0_reverse") | gru("a", 2, 4), '"a" also reads time backwards'),
         (gru("a", 2, 4) | {"a.weight_hr_l0": np.ones((2, 4))}, '"a" projects its state'),
         (gru("a", 2, 4, "_l1"), 'layers of "a" are missing'),
-        (gru("a", 2, 4) | gru("a", 4, 4, "_l2"), 'layers of "a" are missing'),
-        (gru("a", 2, 4) | gru("a", 2, 4, ""), 'layers of "a" are missing'),
-        (gru("a", 2, 4, gates=1), '"a._l0" is a recurrent layer that is neither a GRU nor an LSTM'),
         (
             gru("a", 2, 4) | {"a.weight_hh_l0": np.ones(12)},
             '"a._l0" is not a recurrent layer of Py',
@@ -80,13 +76,6 @@ def test_what_is_no_layer_that_is_taken(tensors: dict[str, Any], sentence: str) 
     assert sentence in str(refused.value)
 
 
-def test_a_part_that_is_missing_is_named() -> None:
-    tensors = table(gru("a", 2, 4))
-    del tensors["a.weight_hh_l0"]
-    with pytest.raises(UnreadableError, match=r'has no "a\.weight_hh_l0"'):
-        recurrent(tensors, "a")
-
-
 @pytest.mark.parametrize(
     ("parts", "keeps_order", "order"),
     [
@@ -96,8 +85,6 @@ def test_a_part_that_is_missing_is_named() -> None:
             *(False, ["fc1", "gru", "fc2"]),
         ),
         ((gru("z", 3, 8), dense("a.0", 8, 6), dense("a.10", 6, 1)), False, ["z", "a.0", "a.10"]),
-        ((gru("a", 3, 5), gru("b", 5, 4)), False, ["a", "b"]),
-        ((dense("fc10", 8, 1), dense("fc2", 3, 8)), False, ["fc2", "fc10"]),
         # As they were made, where several orders fit.
         (
             (dense("in", 3, 8), gru("gru", 8, 8), dense("a", 8, 8), dense("out", 8, 1)),
@@ -133,16 +120,6 @@ def test_an_order_that_nobody_knows(parts: Any, sentence: str) -> None:
     with pytest.raises(UnreadableError) as refused:
         in_chain(table(*parts), keeps_order=False)
     assert sentence in str(refused.value)
-
-
-def test_nothing_follows_a_recurrent_layer() -> None:
-    tensors = table(dense("a", 3, 8), gru("b", 8, 6), dense("c", 6, 1))
-    found = perceptron(tensors, ["a", "b", "c"], "relu", "tanh")
-    kinds = [Dense, Activate, Recurrent, Dense, Activate]
-    assert [type(stage) for stage in found] == kinds
-    assert (found[1], found[-1]) == (Activate("relu"), Activate("tanh"))
-    ending = perceptron(tensors, ["a", "b"], "relu", "tanh")
-    assert [type(stage) for stage in ending] == [Dense, Activate, Recurrent, Activate]
 
 
 def test_an_activation_is_asked_for_where_a_dense_layer_is_hidden() -> None:

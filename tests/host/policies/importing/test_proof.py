@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
-from rltools_host.errors import BoardMismatchError, DamagedFileError, RefusedError, UsageError
+from rltools_host.errors import BoardMismatchError, DamagedFileError, RefusedError
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.network import (
@@ -26,10 +26,8 @@ from rltools_host.policies.importing.network import (
 from rltools_host.policies.importing.proof import (
     Proof,
     checked,
-    choose,
     image_of,
     normalized_stages,
-    other_ranges,
     prove,
     to_normalized,
     without_idle_end,
@@ -142,27 +140,13 @@ def test_what_takes_an_output_to_the_range(
 @pytest.mark.parametrize(
     ("given", "contract", "actions", "error", "sentence"),
     [
-        (policy(), UNLIKE, None, UsageError, "the file does not say what its actions are"),
-        (policy(outputs=3), CHOICES, "same", UsageError, "--actions same: the actions here are d"),
-        (
-            policy(action_bounds=bounds(-np.inf, 1.0)),
-            *(UNLIKE, "scaled", UsageError, "the file's actions have no bounds to scale them by"),
-        ),
         (
             policy(is_normalized=False, action_bounds=bounds(0.0, 5.0)),
             *(UNLIKE, None, BoardMismatchError, "action 0 is from 0 to 5 in the file, and from 0 "),
         ),
         (
-            policy(outputs=3, is_normalized=True),
-            *(CHOICES, None, BoardMismatchError, "the actions here are discrete"),
-        ),
-        (
             policy(outputs=3, choices=(2, 1)),
             *(CHOICES, None, BoardMismatchError, "2 and 1 choices, and here there are 3: na"),
-        ),
-        (
-            policy(outputs=2),
-            *(ALL_ONE, None, BoardMismatchError, "policy has 2 actions, and there are 1 here: na"),
         ),
         (
             policy(taken=2),
@@ -182,21 +166,6 @@ def test_an_end_that_clips_counts_where_the_largest_is_chosen() -> None:
     stages = [*policy().stages, Clip(np.full(1, -1.0), np.full(1, 1.0))]
     assert len(without_idle_end(stages, ALL_ONE)) == 1
     assert len(without_idle_end(stages, CHOICES)) == 2
-
-
-def test_observations_of_other_units_are_named() -> None:
-    sentence = "x is from -180 to 180 in the file, and from -2 to 2 m here: are the units the same?"
-    assert other_ranges(policy(observation_bounds=bounds(-180.0, 180.0)), ALL_ONE) == [sentence]
-    for low, high in ((-2.0, 2.0001), (-np.inf, 180.0), (-180.0, np.inf)):
-        assert other_ranges(policy(observation_bounds=bounds(low, high)), ALL_ONE) == []
-    assert other_ranges(policy(), ALL_ONE) == []
-
-
-def test_the_largest_output_of_each_action_is_chosen() -> None:
-    two = Contract((X,), (GEAR, Channel("lamp", "off|on", 0, 1)), 1000)
-    outputs = np.array([[1.0, 3.0, 2.0, 9.0, 8.0], [0.0, -1.0, 0.5, -3.0, -2.0]])
-    observations = np.zeros((2, 1), np.float32)
-    assert choose(outputs, observations, two).tolist() == [[1, 0], [2, 1]]
 
 
 # -- recorded --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.commands import fly
 from rltools_host.drones.flight.disturbances import Disturbances, parse_fault
 from rltools_host.drones.flight.in_the_loop import CONTRACT
-from rltools_host.errors import RefusedError
 from rltools_host.policies.image import read_run_policy
 from rltools_host.report.sections.fly import over_boards
 
@@ -65,18 +64,3 @@ def test_flights_of_this_policy_and_the_links_to_their_replays(
         assert "<table>" not in html
     (run / FILE).write_text("[]")
     assert f"{FILE} is damaged" in html_of(run)
-
-
-def test_when_and_why_there_was_a_fail_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = make_policy_run(tmp_path / "run", controller())
-    with pytest.raises(RefusedError):
-        flown(run, monkeypatch, "cut@1")
-    html = html_of(run)
-    assert ">fault</td>" in html
-    assert (
-        '<strong class="bad">fail-safe</strong> at 1.004 s, tick 502, 2 ticks after the fault on '
-        "purpose: the observation is too old. "
-    ) in html
-    assert f'href="{REPLAY}"' in html

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from policy_run import make_policy_run, section_html
 from policy_samples import sample_images
 from rltools_host.policies.image import parse_policy
-from rltools_host.report.sections.board import hardware_in_loop, paper
+from rltools_host.report.sections.board import hardware_in_loop
 
 IMAGE = parse_policy(sample_images()["pendulum"])
 COST = {
@@ -74,31 +73,6 @@ def test_boards_and_the_paper(folder: Path) -> None:
     assert html.count("guest instructions") == 2
     for shown in ("Crazyflie", "4,282", "13-64-64-4", "Of another network"):
         assert shown in html
-
-
-def test_the_papers_table() -> None:
-    """arXiv 2306.03530, table 2, as docs/results.md has it too."""
-    assert re.findall(r"<tr><th>(.+?)</th>(.+?)</tr>", paper().partition("<tbody>")[2]) == [
-        (board, "".join(f'<td class="number">{each}</td>' for each in (*values, "microseconds")))
-        for board, *values in (
-            ("Crazyflie", "743", "478", "293"),
-            ("Pixhawk 6C", "133", "93", "53"),
-            ("Teensy 4.1", "64", "45", "41"),
-            ("ESP32", "4,282", "279", "333"),
-            ("ESP32-C3", "8,716", "6,950", "6,645"),
-        )
-    ]
-
-
-def test_times_need_no_warning_and_what_was_not_measured_has_no_costs(folder: Path) -> None:
-    timed = result(time_us=COST, tick={"time_us": COST})
-    del timed["instructions"]
-    html = html_of(folder, json.dumps(timed))
-    assert "p99.9" in html
-    assert "instructions" not in html
-    html = html_of(folder, json.dumps(result(instructions=None, tick={})))  # the bits were wrong
-    assert html
-    assert "p99.9" not in html
 
 
 def test_what_does_not_belong_is_left_out(folder: Path) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drawn import check_drawn, drawn
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import controller
 from rltools_host.drones.flight.result import Series, measure
@@ -103,15 +102,10 @@ def test_the_starts_are_beside_their_predictions(folder: Path, image: PolicyImag
     assert "Not flown: the gate&#x27;s starts with a tilt" in html
 
 
-def test_when_and_why_there_was_a_fail_safe(
-    folder: Path, image: PolicyImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_and_why_there_was_a_fail_safe(folder: Path, image: PolicyImage) -> None:
     never = StartResult((0.0, 0.0, 1.0))
     state = "fly the starts"
     write(folder, image, flown(), broken_off(), never, state=state, ended="it is on the ground")
-    with drawn(monkeypatch) as found:
-        html_of(folder, image)
-    check_drawn(found)
     html = html_of(folder, image)
     assert '<strong class="bad">1 of 3</strong>' in html
     assert "at the step “fly the starts”: it fell back &lt;to&gt; Hold; it is on the ground" in html
@@ -122,12 +116,6 @@ def test_when_and_why_there_was_a_fail_safe(
     assert second == ["2.98", "1.40", "not reported", "9.0", "0.300", "1.200", "no"]
     assert cells(html, "+0.0 +0.0 +1.0") == [["not flown", *[""] * 7]]
     assert html.count(">fail-safe</") + html.count("fail-safe\n") >= 1  # in the plot
-
-
-def test_one_that_stayed_away(folder: Path, image: PolicyImage) -> None:
-    write(folder, image, flown(0.3))
-    first, *_ = cells(html_of(folder, image), "+0.5 +0.0 \N{MINUS SIGN}0.3")
-    assert first[:4] == ["too far", "0.50", "0.300", "never"]
 
 
 def test_what_was_written_is_read(folder: Path, image: PolicyImage) -> None:
@@ -142,17 +130,6 @@ def test_what_was_written_is_read(folder: Path, image: PolicyImage) -> None:
         assert read == written
 
 
-def test_what_was_not_a_number_is_a_gap(folder: Path, image: PolicyImage) -> None:
-    start = flown()
-    assert start.series is not None
-    start.series.rows[100:200] = np.nan
-    write(folder, image, start)
-    (read,) = read_flight(folder / FILE).starts
-    assert read.series is not None
-    assert np.isnan(read.series.rows[100:200]).all()
-    assert html_of(folder, image) is not None
-
-
 def damaged(key: str, value: Any) -> Any:
     return lambda document: document.__setitem__(key, value)
 
@@ -164,14 +141,8 @@ def damaged_series(change: Any) -> Any:
 @pytest.mark.parametrize(
     "change",
     [
-        damaged("starts", {}),
-        damaged("policy_sha256", "abc"),
-        damaged("kept", "yes"),
-        damaged("starts", [{"offset_m": [0, 0]}]),
         damaged("starts", [{"offset_m": [0, 0, 0]}]),
         damaged_series(lambda series: series["rows"].pop()),
-        damaged_series(lambda series: series["rows"][3].pop()),
-        damaged_series(lambda series: (series["rows"].clear(), series["time_s"].clear())),
         damaged_series(lambda series: series["rows"][0].__setitem__(0, "0")),
     ],
 )
