@@ -292,12 +292,12 @@ def test_train_with_json_prints_lines_beside_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_pipe_that_is_closed(unbuffered: str) -> None:
-    """`rlt boards | true`, where the reader has ended before anything is written: at the end, or,
+    """`rlt doctor | true`, where the reader has ended before anything is written: at the end, or,
     without a buffer, at the first line."""
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(
-        [sys.executable, "-m", "rltools_host", "boards"],
+        [sys.executable, "-m", "rltools_host", "doctor"],
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
@@ -318,7 +318,7 @@ def test_full_disk_is_not_the_output(
     """Whoever writes a file and lets the error through has no name for it."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr(doctor, "run_boards", refusing(full))
-    assert cli.run(["boards"]) == DiskError.exit_code
+    assert cli.run(["doctor"]) == DiskError.exit_code
     assert capsys.readouterr().err == (
         "error: cannot write: No space left on device; free some space, then run the command "
         "again\n"

@@ -148,7 +148,7 @@ FEW = ("--episodes", "4")
 SESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "pendulum": {
         "./rlt check pendulum-td3": (),
-        "./rlt boards": (),
+        "./rlt doctor": (),
         "./rlt train pendulum-td3": (),
         "./rlt evaluate latest --in gymnasium": (),
         "./rlt push latest --board host": (),
@@ -186,8 +186,8 @@ REASONS = {
     "./rlt evaluate latest --gate hover-nominal": f"{LONGER}docs/tutorials/a_drone.md",
     "./rlt fly latest --board qemu-stm32f405": f"{LONGER}docs/tutorials/a_drone.md",
     ".venv/bin/python examples/gymnasium_task/servo.py": "tests/examples runs it",
-    "./rlt fit LOG --mass 0.0306 --rotor-x 0.028 --rotor-y 0.028 --out drone.json": ELSEWHERE,
-    "./rlt fit LOG.csv --mass 0.031 --rotor-x 0.028 --rotor-y 0.028 --out drone.json": ELSEWHERE,
+    "./rlt fit LOG --mass 0.0306 --rotors 0.028 0.028 --out drone.json": ELSEWHERE,
+    "./rlt fit LOG.csv --mass 0.031 --rotors 0.028 0.028 --out drone.json": ELSEWHERE,
     "./rlt train quadrotor-ppo --set-file drone.json": ELSEWHERE,
     "./rlt train quadrotor-ppo --set-file drone.json --set spread=0.1": ELSEWHERE,
     "./rlt train gym:my_module:MyTask-v0": ELSEWHERE,
@@ -195,7 +195,7 @@ REASONS = {
     "./rlt train pendulum-td3 --board '<board>' --steps 300 --seed 0": ELSEWHERE,
     "./rlt train gym:Pendulum-v1 --seeds 0-3": "tests/host/test_next_steps.py trains it shorter",
     "./rlt train gym:CartPole-v1": "tests/host/environments trains tasks with choices",
-    "./rlt train gym:HalfCheetah-v5 --algorithm sac --hidden 256,256": LONGER,
+    "./rlt train gym:HalfCheetah-v5 --algorithm sac --set hidden=256,256": LONGER,
     "./rlt train foundation-quadrotor": LONGER,
     "./rlt evaluate latest --gate any-airframe": LONGER,
     "./rlt train quadrotor-ppo --set airframe=8 --steps 20000000": LONGER,

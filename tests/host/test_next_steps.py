@@ -105,13 +105,23 @@ PPO = FOREIGN / "sb3_ppo_vec_normalize"
 PPO = ("import", f"{PPO}.zip", "--normalizer", f"{PPO}.pkl", "--contract", "quadrotor")
 SAC = ("import", FOREIGN / "sb3_sac.zip", "--environment", "gym:Pendulum-v1")
 TRAIN_FEW = ("--steps", "300", "--board")
+SMALL_TASK = ("gym:Pendulum-v1", "--steps", "300", "--set", "hidden=8,8")
 KINDS = {
     "own": ("train", BALL, *TRAIN_FEW, "host"),
     "emulated": ("train", "pendulum-td3", "--steps", "130", "--board", "qemu-cortex-m7"),
     "gate": ("train", "crazyflie-ppo", *TRAIN_FEW, "host"),  # which a tutorial trains, too
     "group": ("train", BALL, *TRAIN_FEW, "host", "--seeds", "0-1"),
     "tuning": ("tune", BALL, *TRAIN_FEW, "host", "--trials", "2", "--jobs", "2"),
-    "tasks": ("train", "gym:Pendulum-v1", "--steps", "300", "--hidden", "8,8", "--seeds", "0-1"),
+    "tasks": (
+        "train",
+        "gym:Pendulum-v1",
+        "--steps",
+        "300",
+        "--set",
+        "hidden=8,8",
+        "--seeds",
+        "0-1",
+    ),
     "functions": ("-c", f"{TASK}{FUNCTION}, seeds=[0, 1])"),
     "imported for a task": SAC,
     "imported for a contract": PPO,
@@ -130,7 +140,7 @@ def test_what_to_type_next_works(kind: str, user: User) -> None:
 
 SHOWN = (
     ("evaluate", "runs/ball", "--episodes", "5"),
-    ("compare", "runs/ball", "runs/copy of it"),
+    ("runs", "compare", "runs/ball", "runs/copy of it"),
     ("runs",),
     ("check", BALL),
     ("push", "runs/ball", "--board", "host"),
@@ -138,7 +148,7 @@ SHOWN = (
     ("new", "--project", "robot"),
     ("export", "runs/ball", "--to", "arduino"),
 )
-SAME = ("evaluate", "compare", "runs")  # numbers, however wide the terminal is
+SAME = ("evaluate", "runs")  # numbers, however wide the terminal is
 
 
 @pytest.mark.all

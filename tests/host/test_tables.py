@@ -113,7 +113,7 @@ def test_width_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["boards"], ["doctor"], ["study"], ["policies", "--board", "hots"], ["bords"]]
+    "words", [["doctor"], ["study"], ["policies", "--board", "hots"], ["bords"]]
 )
 def test_a_command_on_a_terminal_of_60_columns(words: list[str]) -> None:
     _, lines = on_terminal([sys.executable, "-m", "rltools_host", *words], 60)

@@ -26,7 +26,7 @@ from rltools_host.errors import BoardMismatchError, RefusedError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import HIL, LAST, LATEST, result_file
+from rltools_host.runs.names import HIL, LATEST, result_file
 
 DEFAULT_INPUTS = 1000
 SAMPLES, EMULATED_SAMPLES = 100_000, 2000  # of a real board; of an emulated one or a process
@@ -39,7 +39,6 @@ class HilRequest:
     run: str | None = None  # None: what acts on the board
     samples: int | None = None
     inputs: int = DEFAULT_INPUTS
-    which: str = LAST  # of the run's policies
 
 
 def check_request(board: str, port: str | None, samples: int | None, inputs: int) -> None:
@@ -78,7 +77,7 @@ def missing_tools(board: Board) -> str:
 
 def check_board(request: HilRequest, show: Show) -> HilResult:
     """Bring the policy to the board, and check it there."""
-    image = read_run_policy(request.run, request.which) if request.run else None
+    image = read_run_policy(request.run) if request.run else None
     with policy_session(request.target, Storage.MEMORY) as (session, identity):
         if image is None:
             image = acting_policy(session, identity)

@@ -92,7 +92,7 @@ class PolicyTarget:
 
 
 def target_of_run(
-    run: str | None, board: str, port: str | None, contract: str | None
+    run: str | None, board: str, port: str | None, contract: str | None = None
 ) -> PolicyTarget:
     """Return the board for a run's policy. Firmware that is started here is built for the contract
     of the run, if no other one is asked for.

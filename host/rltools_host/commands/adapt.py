@@ -81,8 +81,7 @@ class AdaptRequest:
     log: Path
     target: PolicyTarget
     mass_kg: float | None = None
-    rotor_x_m: float | None = None
-    rotor_y_m: float | None = None
+    rotors_m: tuple[float, float] | None = None
     seed: int | None = None
     steps: int | None = None
     out: Path | None = None
@@ -99,7 +98,7 @@ class AdaptRequest:
 
     def check(self) -> None:
         """Raise UsageError for what can be known before anything is built or begun."""
-        fitting.require_airframe(self.mass_kg, self.rotor_x_m, self.rotor_y_m)
+        fitting.require_airframe(self.mass_kg, self.rotors_m)
         if not 0.0 <= self.least <= 1.0:
             raise UsageError(f"--least {self.least:g}: a rate lies between 0 and 1")
         policies_of(self.target).check_push(self.push_of(""))
@@ -243,7 +242,7 @@ class Adaptation:
         from rltools_host.drones.fitting.result import FitResult
 
         request = self._request
-        x, y = request.rotor_x_m or ANY_ROTOR_M, request.rotor_y_m or ANY_ROTOR_M
+        x, y = request.rotors_m or (ANY_ROTOR_M, ANY_ROTOR_M)
         result = FitResult(fit(self._log, x, y), request.mass_kg or ANY_MASS_KG, x, y)
         result.require_trainable()
         self._notes += result.fit.warnings
@@ -387,8 +386,7 @@ def command(
     board: BoardOption,
     port: Port = None,
     mass: fitting.Mass = None,
-    rotor_x: fitting.RotorX = None,
-    rotor_y: fitting.RotorY = None,
+    rotors: fitting.Rotors = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Seed of the training. [default: 0]")
     ] = None,
@@ -415,13 +413,11 @@ def command(
     policy.
 
     A policy commands fractions of the greatest thrust, so mass and size need not be known. Rotors
-    that do not form a square need --rotor-x and --rotor-y.
+    that do not form a square need --rotors.
     """
     target = PolicyTarget(board, port, CONTRACT)
     confirm = not no_confirm
     run(
-        AdaptRequest(
-            log, target, mass, rotor_x, rotor_y, seed, steps, out, least, trial_s, confirm
-        ),
+        AdaptRequest(log, target, mass, rotors, seed, steps, out, least, trial_s, confirm),
         json_output,
     )

@@ -38,7 +38,7 @@ from rltools_host.drones.vehicles import px4_flight
 from rltools_host.drones.vehicles.px4_flight import USUAL_STARTS, Px4Request
 from rltools_host.drones.vehicles.px4_result import DONE, FILE, FlightResult, lines
 from rltools_host.drones.vehicles.px4_start import STARTS
-from rltools_host.errors import DiskError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.interruption import Interruption
 from rltools_host.lines import columns, in_columns, say
@@ -128,10 +128,6 @@ def command(
     ] = USUAL_STARTS,
     which: Which = LAST,
     json_output: Json = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="PATH", help="File for the JSON."),
-    ] = None,
 ) -> None:
     """Simulate here with --board, while the policy acts on the board, 500 times a second of
     simulated time. The board keeps it if it flies well, with the bits of the same flight here.
@@ -157,12 +153,12 @@ def command(
             trial_s=trial_s,
             which=which,
         )
-        fly_board(request, json_output, out)
+        fly_board(request, json_output)
         return
     assert px4 is not None
     of_a_board = ("port", "gate", "airframe", "seconds", "start", "seed", "trial_s")
     refuse(context, "with --px4", *of_a_board, "latency_ms", "jitter_ms", "loss", "faults")
-    fly_px4(run_name, px4, starts, settings or (), json_output, out, which)
+    fly_px4(run_name, px4, starts, settings or (), json_output, which)
 
 
 # -- over a board ----------------------------------------------------------------------------------
@@ -204,9 +200,7 @@ def request_of(
     return FlyRequest(run_name, target, rule, seed, settings={**known, **given}, **fields)
 
 
-def fly_board(
-    request: FlyRequest, json_output: bool = False, out: Path | None = None
-) -> LoopResult:
+def fly_board(request: FlyRequest, json_output: bool = False) -> LoopResult:
     """Fly over a board; write the replay and the result into the run's folder, whatever the
     outcome."""
     folder = RunFolder.open(request.run).path
@@ -217,8 +211,6 @@ def fly_board(
             return
         text = (json.dumps(result.document(), indent=1) + "\n").encode()
         write_atomically(folder / result_file(FLIGHT, request.target.board), text)
-        if out is not None:
-            write_atomically(out, text)
         write_atomically(replay, page(result).encode())
         say(sys.stdout, f"replay: {near_path(replay)}")
 
@@ -241,15 +233,12 @@ def fly_px4(
     starts: int,
     settings: Sequence[str],
     json_output: bool,
-    out: Path | None,
     which: str = LAST,
 ) -> FlightResult:
     """Fly a PX4; `settings` change those with which the prediction flies, which the vehicle
     reports."""
     if not 1 <= starts <= len(STARTS):
         raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise DiskError(f"cannot write {out}: there is no folder {out.parent}; make it first")
     given = given_numbers(settings)
     flight_library().setting_bits(given)
     folder = RunFolder.open(run_name).path
@@ -264,9 +253,7 @@ def fly_px4(
             width = columns(sys.stdout)
             print("\n".join(in_columns(lines(result, width), width)), flush=True)
         if result.starts:
-            text = (json.dumps(result.document()) + "\n").encode()
-            for path in (folder / FILE, *([out] if out is not None else [])):
-                write_atomically(path, text)
+            write_atomically(folder / FILE, (json.dumps(result.document()) + "\n").encode())
 
     with Interruption():  # each lands the vehicle as Ctrl-C does
         result = px4_flight.fly(request, line.say, keep, line.sent)

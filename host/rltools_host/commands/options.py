@@ -13,12 +13,11 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.errors import UsageError, unknown_name
+from rltools_host.errors import UsageError
 from rltools_host.lines import say
 from rltools_host.runs.names import WHICH
 
 VARIABLE = "_RLT_COMPLETE"  # set by a shell that asks for completions
-SHELLS = ("bash", "zsh", "fish")
 GIVEN = "COMMANDLINE"  # of typer's ParameterSource
 
 
@@ -44,24 +43,6 @@ def runs(incomplete: str) -> list[str]:
 
 def beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
-
-
-COMPLETION_EXAMPLE = "completion bash"
-
-
-def completion_command(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-) -> None:
-    """Print what a shell reads to complete commands and names.
-
-    In bash and zsh with source and a process substitution of `rlt completion bash`, in fish by a
-    pipe.
-    """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-    if shell not in SHELLS:
-        raise unknown_name("shell", shell, SHELLS)
-    print(get_completion_script(prog_name="rlt", complete_var=VARIABLE, shell=shell))
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
@@ -106,7 +87,7 @@ BoardOption = Annotated[
     typer.Option(
         "--board",
         metavar="BOARD",
-        help="A name that `rlt boards` lists.",
+        help="A name that `rlt doctor` lists.",
         autocompletion=boards,
     ),
 ]
@@ -117,14 +98,6 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", help="Runs at once. [default: one for each processor]"),
 ]
-EpisodeSteps = Annotated[
-    int | None,
-    typer.Option(
-        "--episode-steps",
-        metavar="N",
-        help="For gym:…: longest episode. [default: the task's, or 1000]",
-    ),
-]
 Channels = Annotated[
     Path | None,
     typer.Option("--channels", metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
@@ -132,9 +105,6 @@ Channels = Annotated[
 RunThreads = Annotated[
     int | None,
     typer.Option("--threads", metavar="N", help="Threads of a run, if the board takes them."),
-]
-TensorBoard = Annotated[
-    bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")
 ]
 Port = Annotated[
     str | None,

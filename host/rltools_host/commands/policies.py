@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -37,8 +36,7 @@ from rltools_host.commands.options import (
 )
 from rltools_host.documents import typed
 from rltools_host.drones.vehicles import crazyflie
-from rltools_host.errors import RltError, UsageError
-from rltools_host.files import write_atomically
+from rltools_host.errors import RltError
 from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
 from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
 from rltools_host.policies.statements import INTERVAL_IN, SAFE_IN, assumed_values, assumptions
@@ -99,7 +97,6 @@ def push_command(
     port: Port = None,
     trial_s: Trial = None,
     no_confirm: NoConfirm = False,
-    contract: ContractOption = None,
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
@@ -108,7 +105,7 @@ def push_command(
     If the policy fails, or is not confirmed in time, or the board resets, the previous policy is
     restored, even after a power cut.
     """
-    target = target_of_run(run_name, board, port, contract)
+    target = target_of_run(run_name, board, port)
     push(PushRequest(run_name, target, trial_s, not no_confirm, which), json_output)
 
 
@@ -296,9 +293,7 @@ def check_each(
     return documents, failure
 
 
-def run_hil(
-    request: HilRequest, layers: bool = False, json_output: bool = False, out: Path | None = None
-) -> dict[str, Any]:
+def run_hil(request: HilRequest, layers: bool = False, json_output: bool = False) -> dict[str, Any]:
     """Check the boards, print the results, and return what `--json` prints."""
     requests = hil.boards_of(request)
     if request.target.board == ALL_EMULATED:
@@ -311,8 +306,6 @@ def run_hil(
     if sys.stdout.isatty():
         found: list[Found] = [typed(each, Found) for each in documents if "parity" in each]
         print("\n".join(line for each in found for line in histogram_lines(each)))
-    if out is not None:
-        write_atomically(out, (json.dumps(whole, indent=1) + "\n").encode())
     if failure is not None:
         failure.details = whole
         raise failure
@@ -348,13 +341,9 @@ def hil_command(
         bool, typer.Option("--layers", help="Print the layers' checksums, the board's and ours.")
     ] = False,
     contract: ContractOption = None,
-    which: Which = LAST,
     json_output: Json = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
-    ] = None,
 ) -> None:
-    """Compare a board of `rlt boards` with this machine, or with all-emulated every emulated board,
+    """Compare a board of `rlt doctor` with this machine, or with all-emulated every emulated board,
     and host.
 
     Actions and layers must have this machine's bits, and the executor the statuses of
@@ -362,7 +351,5 @@ def hil_command(
     """
     hil.check_request(board, port, samples, inputs)
     meant = hil.run_meant(run_name, board, port)
-    if meant is None and which != LAST:
-        raise UsageError("--which is of a run's policies, and the board's own is meant: give --run")
     target = target_of_run(meant, board, port, contract)
-    run_hil(HilRequest(target, meant, samples, inputs, which), layers, json_output, out)
+    run_hil(HilRequest(target, meant, samples, inputs), layers, json_output)

@@ -1,4 +1,4 @@
-"""`rlt compare`: what it says of runs and groups, and what it refuses."""
+"""`rlt runs compare`: what it says of runs and groups, and what it refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from html_page import Page
 from policy_run import GROUP
 from rltools_host.commands import cli
-from rltools_host.commands import export as command
+from rltools_host.commands import runs as command
 from rltools_host.report import comparison
 from run_folders import new_group, new_run
 
@@ -70,7 +70,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compared(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert cli.run(["compare", *words, "--json"]) == 0
+    assert cli.run(["runs", "compare", *words, "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
@@ -103,7 +103,7 @@ def test_table(
 ) -> None:
     assert runs.is_dir()
     monkeypatch.setattr(command, "columns", lambda _: width)
-    assert cli.run(["compare", "td3", "sac", "--threshold", "-150"]) == 0
+    assert cli.run(["runs", "compare", "td3", "sac", "--threshold", "-150"]) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert max(map(len, lines)) <= max(width, 66), "the last sentence alone is longer"
@@ -116,7 +116,7 @@ def test_what_the_table_says_of_single_runs(
 ) -> None:
     made(runs / "other", [-2.0, -1234.56], algorithm="", length_mean=1999.6)
     monkeypatch.setattr(command, "columns", lambda _: 140)
-    assert cli.run(["compare", "one", "other", "--threshold", "-150"]) == 0
+    assert cli.run(["runs", "compare", "one", "other", "--threshold", "-150"]) == 0
     found = [line.split() for line in capsys.readouterr().out.splitlines()]
     of_runs = ("mean", "deviation", "median", "worst")
     assert found == [
@@ -146,7 +146,7 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
     made(path / "a" / "s0", [-5.0, -4.0])
     made(path / "a" / "s1", [-5.0], state="paused")
     made(path / "b" / "s0", [-6.0], state="paused")
-    assert cli.run(["compare", "study", "--json"]) == 0
+    assert cli.run(["runs", "compare", "study", "--json"]) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out)
     assert [each["name"] for each in document["contenders"]] == ["study/a", "study/b"]
@@ -161,11 +161,11 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_other_environments_are_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(runs / "other", [-1.0], learning={**LEARNING, "environment.behavior": 8})
     clause = "the environment's step has changed"
-    assert cli.run(["compare", "one", "other"]) == 2
+    assert cli.run(["runs", "compare", "one", "other"]) == 2
     error = capsys.readouterr().err
     assert f"one and other are of different environments ({clause})" in error
     assert "--any compares them" in error
-    assert cli.run(["compare", "one", "other", "--any"]) == 0
+    assert cli.run(["runs", "compare", "one", "other", "--any"]) == 0
     assert (
         f"note: one and other are of different environments ({clause})" in capsys.readouterr().err
     )
@@ -187,13 +187,13 @@ def test_refused(
     runs: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, clause: str
 ) -> None:
     made(runs / "empty", [])
-    assert cli.run(["compare", *words.split()]) == code
+    assert cli.run(["runs", "compare", *words.split()]) == code
     assert clause in capsys.readouterr().err
 
 
 def test_steps_that_differ_are_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(runs / "short", [-1.0], step=10)
-    assert cli.run(["compare", "one", "short"]) == 0
+    assert cli.run(["runs", "compare", "one", "short"]) == 0
     assert "note: the runs have trained for 10 to 30 steps" in capsys.readouterr().err
 
 
@@ -203,7 +203,7 @@ def test_steps_that_differ_are_told(runs: Path, capsys: pytest.CaptureFixture[st
 def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(runs / "<b>evil", [-300.0, -150.0, -130.0])
     words = ["td3", "sac", "<b>evil", "--threshold", "-150", "--output", "."]
-    assert cli.run(["compare", *words]) == 0
+    assert cli.run(["runs", "compare", *words]) == 0
     assert capsys.readouterr().out.endswith("wrote comparison.html\n")
     content = (runs / "comparison.html").read_text()
     shown = Page(content).words
@@ -216,7 +216,7 @@ def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 of 4 30 3.0" in shown
     assert "<b>evil 1 " in shown
     assert "<b>" not in content, "a name is text"
-    assert "Written by rlt compare from" in shown
+    assert "Written by rlt runs compare from" in shown
     assert "<script" not in content
 
 
@@ -258,5 +258,5 @@ def test_runs_that_differ_in_their_seeds_alone_are_joined(
         ("twin", 1, 9.0),
     ]
     assert len(compared(capsys, *words)["contenders"]) == 6
-    assert cli.run(["compare", "./a0", "./a1", "--join"]) != 0
+    assert cli.run(["runs", "compare", "./a0", "./a1", "--join"]) != 0
     assert "a comparison takes two runs or groups" in capsys.readouterr().err

@@ -49,7 +49,7 @@ from run_folders import document_of, new_group
 from waiting import is_running, wait_for
 
 SMALL = (
-    *("--hidden", "8", "--no-tensorboard"),
+    *("--set", "hidden=8", "--no-tensorboard"),
     *("--set", "learning_starts=50", "--set", "eval_freq=1000000"),
 )
 POINT = ("train", f"gym:{gymnasium_points.__file__}:Point", *SMALL)
@@ -273,11 +273,11 @@ def test_what_group_json_must_say_of_a_task(
         ("gym:Pendulum-v1 --seeds 0-1 --port socket://h:1", "--port does not go with a task of G"),
         ("gym:Pendulum-v1 --seeds 0-1 --board qemu-cortex-m7", "is not for qemu-cortex-m7"),
         ("gym:Pendulum-v1 --seeds 0-1 --out {full}", "is not empty: choose another folder"),
-        ("gym:Pendulum-v1 --hidden 8 --resume {full}", "go with a new run of a task of Gymnasium"),
-        ("gym:Pendulum-v1 --hidden 64x64", '--hidden "64x64": write widths'),
+        ("gym:Pendulum-v1 --algorithm ppo --resume {full}", "go with a new run of a task of G"),
+        ("gym:Pendulum-v1 --set hidden=64x64", "hidden=64x64: write the widths"),
         ("gym:Pendulum-v1 --channels {full}/file", "is not JSON"),
         ("gym:Pendulum-v1 --channels none.json", "cannot read --channels none.json"),
-        ("pendulum-td3 --hidden 8", "go with a new run of a task of Gymnasium's"),
+        ("pendulum-td3 --algorithm ppo", "go with a new run of a task of Gymnasium's"),
     ],
 )
 def test_what_makes_no_sense(

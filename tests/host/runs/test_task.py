@@ -24,8 +24,8 @@ def test_what_a_task_derives() -> None:
     assert (TASK.contract, TASK.is_named, TASK.mask_count) == ("gym-pendulum-v1", True, 0)
     assert TASK.own_observations == TASK.observations
     assert TASK.words == [
-        *("gym:Pendulum-v1", "--algorithm", "sac", "--hidden", "64,64"),
-        *("--environments", "1", "--episode-steps", "20"),
+        *("gym:Pendulum-v1", "--algorithm", "sac", "--set", "hidden=64,64"),
+        *("--set", "environments=1", "--set", "episode_steps=20"),
     ]
     assert not structs.replace(TASK, source="make").is_named
     assert typed(to_builtins(TASK), Task) == TASK

@@ -214,7 +214,7 @@ def test_rotors_that_turn_the_other_way_are_named(tmp_path: Path) -> None:
 
 # -- the command -----------------------------------------------------------------------------------
 
-PLACES = ("--mass", "0.0306", "--rotor-x", "0.028", "--rotor-y", "0.028")
+PLACES = ("--mass", "0.0306", "--rotors", "0.028", "0.028")
 
 
 @pytest.mark.parametrize("seconds", [1.5, pytest.param(10.5, marks=pytest.mark.all)])
@@ -269,14 +269,14 @@ def test_without_a_mass_the_rest_is_shown(capsys: pytest.CaptureFixture[str]) ->
     assert cli.run(["fit", str(EXAMPLE)]) == 0
     printed = capsys.readouterr().out
     assert "inertia_x / (mass rotor_y)" in printed
-    assert "settings of an airframe need --mass, --rotor-x and --rotor-y" in printed
+    assert "settings of an airframe need --mass and --rotors" in printed
     assert "mass_kg" not in printed
 
 
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--mass", "1", "--rotor-x", "1"], UsageError, "--rotor-x and --rotor-y go together"),
+        (["--mass", "1", "--rotors", "1", "2"], UsageError, "--rotors 2: choose a number above 0"),
         ([*PLACES, "--out", "no/such/folder"], DiskError, "cannot write no/such/folder"),
     ],
 )
