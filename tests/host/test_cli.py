@@ -317,7 +317,7 @@ def test_full_disk_is_not_the_output(
 ) -> None:
     """Whoever writes a file and lets the error through has no name for it."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr(doctor, "run_boards", refusing(full))
+    monkeypatch.setattr(doctor, "run", refusing(full))
     assert cli.run(["doctor"]) == DiskError.exit_code
     assert capsys.readouterr().err == (
         "error: cannot write: No space left on device; free some space, then run the command "

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from rltools_host.boards.file_transfer import POLICY_PATH
 from rltools_host.boards.hil_result import HilResult, measure_cost
 from rltools_host.boards.messages import Identity
@@ -166,7 +168,7 @@ def require_parity(result: HilResult) -> None:
         f"{result.parity.mismatches:,} inputs and {result.parity.ticks.failed:,} calls of the "
         "executor differ in all"
     )
-    error.details = result.document()
+    error.details = msgspec.to_builtins(result.found())
     raise error
 
 
@@ -174,4 +176,6 @@ def keep(result: HilResult, run: str | None) -> None:
     """Write the result into the run's folder, for the report."""
     if run is not None:
         path = RunFolder.open(run).path / result_file(HIL, result.board)
-        write_atomically(path, (json.dumps(result.document(), indent=1) + "\n").encode())
+        write_atomically(
+            path, (json.dumps(msgspec.to_builtins(result.found()), indent=1) + "\n").encode()
+        )

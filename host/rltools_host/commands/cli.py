@@ -241,12 +241,12 @@ def fail(
     message: str,
     exit_code: int,
     prefix: str = "error: ",
-    details: dict[str, Any] | None = None,
+    details: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
     """Print an error for people and, with --json, for scripts; return the exit code."""
     try:
         if "--json" in words:
-            print(json.dumps({"error": message, "exit_code": exit_code, **(details or {})}))
+            print(json.dumps({"error": message, "exit_code": exit_code, **details}))
         sys.stdout.flush()
     except OSError:
         drop_output(sys.stdout)

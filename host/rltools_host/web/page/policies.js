@@ -212,7 +212,7 @@ export class Policies {
         : verb === "roll back"
           ? "there is no policy before the active one"
           : slots.withUse(STAGED)
-            ? "it gives no reason, reset it and try again"
+            ? "no reason is known, reset it and try again"
             : slots.drop || "another program has changed its policies meanwhile";
     return new BoardError(
       `the board on ${this.board.name} ${isAccepted ? "did not" : "refuses to"} ${verb}: ${why}`,
