@@ -170,11 +170,6 @@ def whole_name(name: str, subject: str) -> str:
     return whole[0] if whole else name
 
 
-def own_name(name: str) -> str:
-    """Return the name without the digest, which boards and people use."""
-    return DIGEST.sub("", name) if GENERATED.fullmatch(name) else name
-
-
 def names(subject: str, board: Board | None = None) -> list[str]:
     """Return the names of all of a kind, or of those that fit a board."""
     headers = PROJECT.files(f"{subject}s", "*.h", folder_of(subject))

@@ -59,7 +59,7 @@ from rltools_host.lines import aside, say
 from rltools_host.policies.contract import entry_text
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.screen.terminal import Step, StepsScreen, make_steps_screen
+from rltools_host.screen.terminal import Step, StepsScreen
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import SetFile
 from rltools_host.training.plan import Built, TrainingRequest, make_plan
@@ -187,7 +187,7 @@ class Adaptation:
         self._notes: list[str] = []
         self._results = StepResults(log=str(log.path), log_sha256=log.sha256)
         board = request.target.board
-        self._screen = make_steps_screen(
+        self._screen = StepsScreen(
             f"{near_path(log.path)} to {board}: {duration_text(request.steps)}",
             [
                 Step(FIT, "the drone's parameters and their intervals, from the log"),
@@ -216,7 +216,6 @@ class Adaptation:
             error.details = {**to_builtins(self._results), **error.details}
             raise
         finally:
-            self._screen.close()
             for note in self._notes:
                 aside(f"note: {note}")
         seconds = {step.name: step.seconds for step in self._screen.steps.values()}
@@ -273,7 +272,7 @@ class Adaptation:
 
     def _fly_gate(self, step: Step, folder: RunFolder, result: FitResult) -> None:
         gate = gate_of(result)
-        flown = self._flown(step, gate, folder, f"{gate.episodes:,} flights of the fitted drone")
+        flown = self._flown(gate, folder, f"{gate.episodes:,} flights of the fitted drone")
         share = flown.all
         low, high = share.interval
         results = self._results
@@ -290,15 +289,15 @@ class Adaptation:
         """Measure the entry envelope, by which flight controllers refuse; the push does not depend
         on it."""
         gate, _ = gate_for(load_gate(ENTRY), folder)
-        envelope = self._flown(step, gate, folder, "some ten thousand short flights").envelope
+        envelope = self._flown(gate, folder, "some ten thousand short flights").envelope
         assert envelope is not None
         step.text = entry_text(envelope)
 
-    def _flown(self, step: Step, gate: Gate, folder: RunFolder, what: str) -> GateResult:
+    def _flown(self, gate: Gate, folder: RunFolder, what: str) -> GateResult:
         """Fly a gate, and keep its flights in the run's folder."""
         image = read_run_policy(folder)
         image.verify()
-        self._screen.say(step, what)
+        self._screen.say(what)
         flown = fly_gate(gate, image, str(folder.path))
         try:
             flown.write(folder.path)
@@ -322,7 +321,7 @@ class Adaptation:
         try:
             outcome: PushResult = policies_of(request.target).push(
                 request.push_of(run),
-                lambda line: self._screen.say(step, line),
+                self._screen.say,
                 lambda done, whole: self._screen.progress(step, done / whole if whole else 1.0),
             )
         except KeyboardInterrupt:  # of one in the trial, the push itself says what came of it
@@ -353,7 +352,7 @@ class TrainingStep(Screen):
 
     def activity(self, text: str, share: float | None = None) -> None:
         if text and text != self.view.activity:
-            self._steps.say(self._step, text)
+            self._steps.say(text)
         super().activity(text, share)
 
 

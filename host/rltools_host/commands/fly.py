@@ -16,7 +16,6 @@ from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.commands.options import (
     Json,
     Port,
-    ProgressLine,
     RunArgument,
     Which,
     refuse,
@@ -33,7 +32,7 @@ from rltools_host.drones.flight.in_the_loop import (
 )
 from rltools_host.drones.flight.result import LoopResult, predictor
 from rltools_host.drones.flight.simulator import check_policy, flight_library
-from rltools_host.drones.flight.view import make_watcher, page
+from rltools_host.drones.flight.view import page
 from rltools_host.drones.vehicles import px4_flight
 from rltools_host.drones.vehicles.px4_flight import USUAL_STARTS, Px4Request
 from rltools_host.drones.vehicles.px4_result import DONE, FILE, FlightResult, lines
@@ -41,13 +40,14 @@ from rltools_host.drones.vehicles.px4_start import STARTS
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.interruption import Interruption
-from rltools_host.lines import columns, in_columns, say
+from rltools_host.lines import ProgressLine, columns, in_columns, say
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import FLIGHT, LAST, result_file
 from rltools_host.training.hyperparameters import given_numbers
 from rltools_host.tree import near_path
 
+TICKS_SHOWN = 50  # from one line of progress to the next
 EXAMPLE = "fly latest --board qemu-stm32f405"
 
 
@@ -206,6 +206,14 @@ def fly_board(request: FlyRequest, json_output: bool = False) -> LoopResult:
     folder = RunFolder.open(request.run).path
     replay = folder / result_file(FLIGHT, request.target.board, ".html")
 
+    line = ProgressLine()
+
+    def watch(result: LoopResult) -> None:
+        trace = result.trace
+        if trace is not None and trace.count % TICKS_SHOWN == 0:
+            what = f"ticks, {trace.errors_m[-1]:.2f} m from the target"
+            line.show(what, trace.count, trace.planned)
+
     def keep(result: LoopResult) -> None:
         if result.trace is None:
             return
@@ -215,9 +223,10 @@ def fly_board(request: FlyRequest, json_output: bool = False) -> LoopResult:
         say(sys.stdout, f"replay: {near_path(replay)}")
 
     with Interruption():  # each lands the vehicle as Ctrl-C does
-        result = fly_over_board(
-            request, functools.partial(say, sys.stdout), make_watcher(sys.stdout), keep
-        )
+        try:
+            result = fly_over_board(request, line.say, watch, keep)
+        finally:
+            line.clear()
     say(sys.stdout, f"kept: {request.target.board} has the policy now")
     if json_output:
         print(json.dumps(result.document()))

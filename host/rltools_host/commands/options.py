@@ -6,7 +6,6 @@ tests/host/commands/test_modes.py checks that every other option has an effect.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,6 @@ from typing import Annotated
 import typer
 
 from rltools_host.errors import UsageError
-from rltools_host.lines import say
 from rltools_host.runs.names import WHICH
 
 VARIABLE = "_RLT_COMPLETE"  # set by a shell that asks for completions
@@ -127,34 +125,6 @@ def leave(code: int) -> None:
     """End the command with this exit code, unless it is 0."""
     if code:
         raise typer.Exit(code)
-
-
-class ProgressLine:
-    """A line that shows the progress of something, on a terminal only."""
-
-    def __init__(self, what: str = "") -> None:
-        self._begin = f"\r\x1b[K{what}: " if what else "\r\x1b[K"
-        self._is_shown = False
-
-    def show(self, what: str, done: int, whole: int) -> None:
-        self._write(f"{done:,} of {whole:,} {what}")
-
-    def sent(self, done: int, whole: int) -> None:
-        self._write(f"sent {done:,} of {whole:,} bytes")
-
-    def _write(self, text: str) -> None:
-        if sys.stderr.isatty():
-            self._is_shown = True
-            print(f"{self._begin}{text}", end="", file=sys.stderr, flush=True)
-
-    def say(self, line: str) -> None:
-        self.clear()
-        say(sys.stdout, line)
-
-    def clear(self) -> None:
-        if self._is_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._is_shown = False
 
 
 # -- options that do not apply --------------------------------------------------------------------

@@ -31,13 +31,12 @@ from rltools_host.commands.options import (
     ContractOption,
     Json,
     Port,
-    ProgressLine,
     RunArgument,
     Which,
 )
 from rltools_host.drones.vehicles import crazyflie
 from rltools_host.errors import RltError
-from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
+from rltools_host.lines import UNLIMITED, ProgressLine, aside, columns, folded, in_columns
 from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
 from rltools_host.policies.statements import (
     INTERVAL_IN,

@@ -52,19 +52,6 @@ def test_the_whole_name_of_a_task_has_its_digest(subject: str, generated: Path) 
         experiments.whole_name("gym-hopper", subject)
 
 
-@pytest.mark.parametrize(
-    ("name", "own"),
-    [
-        (f"gym-hopper-{DIGESTS[0]}", "gym-hopper"),
-        (f"hopper-{DIGESTS[0]}", f"hopper-{DIGESTS[0]}"),  # somebody's own
-        ("gym-hopper-0123456789abcde", "gym-hopper-0123456789abcde"),
-        ("pendulum-td3", "pendulum-td3"),
-    ],
-)
-def test_the_name_that_people_have(name: str, own: str) -> None:
-    assert experiments.own_name(name) == own
-
-
 def test_the_project_s_header_comes_before_the_installed_one(generated: Path) -> None:
     installed = TREE.experiments / "pendulum_td3.h"
     assert experiments.written_header("pendulum-td3") == installed

@@ -92,7 +92,6 @@ class Told:
             load_board("qemu-cortex-m7"), stream=self.stream, workers=ThreadPoolExecutor(1), **told
         )
         monkeypatch.setattr(demo, "train", self.train)
-        monkeypatch.setattr(demo, "slowness", lambda: 2.0)
         monkeypatch.setattr(demo.experiments, "describe", lambda *_: None)
         monkeypatch.setattr(demo.cmake, "build_targets", lambda *_, **__: Path())
         monkeypatch.setattr(demo.firmware, "build_firmware", lambda *_: Path("program"))
@@ -216,7 +215,6 @@ def test_the_board_is_left_out_where_its_tools_are_missing(
     assert [request.board for request in told.trained] == ["host"]
     assert output.count("qemu-system-arm not found") == 1
     assert f" {line}\n" in output  # whole, to be copied
-    assert "emulate 300 steps" not in output
     assert told.story.document["state_sha256"] == BITS
     told.story.here, told.story.left_out = False, ""
     with pytest.raises(MissingToolError):  # where it is all that there is

@@ -33,7 +33,7 @@ def test_progress_is_of_terminals_alone(
 ) -> None:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    line = options.ProgressLine("host")
+    line = lines.ProgressLine("host")
     line.clear()
     assert stream.getvalue() == ""
     line.show("inputs compared", 1000, 2000)
@@ -42,11 +42,11 @@ def test_progress_is_of_terminals_alone(
     line.clear()
     assert stream.getvalue().count("\r\x1b[K") == 2
     assert capsys.readouterr().out == "done\n"
-    options.ProgressLine().sent(1, 1234)
+    lines.ProgressLine().sent(1, 1234)
     assert stream.getvalue().endswith("\r\x1b[K\r\x1b[Ksent 1 of 1,234 bytes")
     stream.is_one = False
     before = stream.getvalue()
-    options.ProgressLine().sent(2, 3)
+    lines.ProgressLine().sent(2, 3)
     assert stream.getvalue() == before
 
 
@@ -55,7 +55,7 @@ def test_what_a_progress_says_breaks_between_words(
 ) -> None:
     monkeypatch.setattr(lines, "columns", lambda _: 60)
     text = "active already in slot 0, 8 examples give this machine's bits, in every layer"
-    options.ProgressLine().say(text)
+    lines.ProgressLine().say(text)
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 2
     assert max(map(len, shown)) <= 60

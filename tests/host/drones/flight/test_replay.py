@@ -1,10 +1,9 @@
-"""The replay's page, and the picture of a flight on a terminal."""
+"""The replay's page."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import re
 from typing import Any
@@ -20,7 +19,6 @@ from rltools_host.drones.flight.simulator import Flight, Rule
 from rltools_host.drones.flight.view import (
     FRAME_FLOATS,
     page,
-    picture,
 )
 from rltools_host.policies.image import parse_policy
 
@@ -80,24 +78,6 @@ def test_the_page_loads_nothing_and_misreads_nothing(result: LoopResult) -> None
     assert "[[" not in text.split("<script>")[0].replace("[[1", "")
     assert not re.search(r"(src|href)=|https?:|url\(|import ", text)
     assert "default-src 'none'" in text
-
-
-def test_the_picture_on_a_terminal(result: LoopResult) -> None:
-    from rich.console import Console
-
-    assert result.trace is not None
-    for width in (40, 80, 200):
-        console = Console(file=io.StringIO(), width=width, color_system=None)
-        with console.capture() as captured:
-            console.print(picture(result, result.trace, width))
-        text = captured.get()
-        assert "flies over host" in text
-        assert "front left" in text
-        assert " distance, m " in text
-        assert re.search(r" position [-+]\d\.\d\d [-+]\d\.\d\d [-+]\d\.\d\d m", text)
-        assert text.count(" % ") == 4
-        assert all(len(line) <= width for line in text.splitlines())
-    assert "fail-safe" in text
 
 
 def test_the_hash_of_a_flight(result: LoopResult) -> None:
