@@ -201,6 +201,7 @@ def test_a_package_that_cannot_be_imported_is_one_line(
             "error: invalid value for '--seed'.*see `.*rlt train -",
         ),
         (["evaluate"], "error: missing argument 'RUN'; see `.*rlt evaluate --help`"),
+        (["compare", "a", "b"], "error: compare: `.*rlt runs compare` "),
     ],
 )
 def test_wrong_command_lines(

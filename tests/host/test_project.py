@@ -129,7 +129,7 @@ def test_a_name_is_looked_for_in_the_project_first(own_project: Path) -> None:
 
 def test_a_listing_says_which_boards_are_the_projects(own_project: Path) -> None:
     shutil.copy(TREE.boards / "host.json", own_project / "boards" / "host.json")
-    titles = {name: doctor.summary(load_board(name))["title"] for name in board_names()}
+    titles = {name: doctor.summary(load_board(name)).title for name in board_names()}
     assert titles["bench"] == "Process with a file of its own (this project's)"
     assert titles["host"].endswith("machine (this project's, replaces the installed one)")
     assert [name for name in titles if "project" in titles[name]] == ["bench", "host"]

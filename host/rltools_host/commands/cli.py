@@ -89,7 +89,8 @@ class LazyGroup(typer.core.TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in FORMER:
-            raise UsageError(f"{cmd_name}: {with_launcher(FORMER[cmd_name])}")
+            sentence = TYPED_NAME.sub(lambda _: command_line(), FORMER[cmd_name])
+            raise UsageError(f"{cmd_name}: {sentence}")
         entry = self.table.get(cmd_name)
         return load(cmd_name, entry) if entry else super().get_command(ctx, cmd_name)
 

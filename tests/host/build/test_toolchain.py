@@ -188,6 +188,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def use_tools(monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     for module in (tools, doctor):
         monkeypatch.setattr(module, "system_tools", lambda: {tool.name: tool})
+    monkeypatch.setattr(doctor, "summaries", list)
 
 
 @pytest.mark.parametrize(
