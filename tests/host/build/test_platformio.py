@@ -102,7 +102,7 @@ def test_same_bytes_as_cmake(built_firmware: Path, tmp_path: Path, section: str)
 
 def test_a_project_elsewhere_builds_its_own_experiment(tmp_path: Path) -> None:
     """By `pio run` in it, from the installed tree, which stays as it is; a project that was moved
-    asks `rlt boards`."""
+    asks `rlt doctor`."""
     environment = {n: value for n, value in os.environ.items() if not n.startswith("RLT_")}
     environment |= {"PYTHONPATH": str(TREE.root / "host")}
 

@@ -8,8 +8,7 @@ import { BoardError, LinkLost, exchange } from "./link.js";
 
 export const CANDIDATE_PATH = "/candidate.rltp",
   CONTRACT_PATH = "/contract.bin";
-export const EMPTY = 0,
-  ACTIVE = 1,
+export const ACTIVE = 1,
   STAGED = 2,
   TRIAL = 3,
   PREVIOUS = 4; // RLT_SLOT_USE
