@@ -286,7 +286,6 @@ def wait_for_port(board: Board) -> str | None:
 @dataclass(frozen=True)
 class ConnectedPort:
     device: str
-    usb_id: str
     serial_number: str | None
 
 
@@ -300,9 +299,8 @@ def connected_ports(board: Board) -> list[ConnectedPort]:
     for port in list_ports.comports():
         if port.vid is None or port.pid is None:
             continue
-        usb_id = f"{port.vid:04X}:{port.pid:04X}"
-        if usb_id in board.link.usb_ids:
-            ports.append(ConnectedPort(port.device, usb_id, port.serial_number))
+        if f"{port.vid:04X}:{port.pid:04X}" in board.link.usb_ids:
+            ports.append(ConnectedPort(port.device, port.serial_number))
     return sorted(ports, key=lambda port: port.device)
 
 

@@ -114,7 +114,7 @@ def check_session(
     parity = check_parity(
         policies, image, asked, request.inputs, lambda *done: show("inputs compared", *done)
     )
-    samples = request.samples or default_samples(board)
+    samples = request.samples or (SAMPLES if board.is_flashed else EMULATED_SAMPLES)
     cost = None
     if parity.holds:
         cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
@@ -129,10 +129,6 @@ def check_session(
         footprint=footprint_of(board, target),
         stack_bytes=session.node.stack_use()["stack_peak"],
     )
-
-
-def default_samples(board: Board) -> int:
-    return SAMPLES if board.is_flashed else EMULATED_SAMPLES
 
 
 def footprint_of(board: Board, target: PolicyTarget) -> Footprint | None:
