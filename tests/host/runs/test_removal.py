@@ -56,9 +56,9 @@ def test_a_link_is_no_run_to_delete(tmp_path: Path) -> None:
     (tmp_path / "run" / "run.json").write_text("{}")
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "run")
-    assert find_named("run", tmp_path) == (tmp_path / "run").resolve()
+    assert find_named(str(tmp_path / "run")) == (tmp_path / "run").resolve()
     with pytest.raises(UsageError) as refused:
-        find_named("link", tmp_path)
+        find_named(str(link))
     assert str(refused.value) == f"{link} is a symbolic link: name the folder that it leads to"
 
 
