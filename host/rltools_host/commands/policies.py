@@ -180,7 +180,7 @@ class SlotDocument(TypedDict):
 
 
 class PoliciesDocument(TypedDict):
-    """What `rlt policies --json` prints."""
+    """What `--json` prints."""
 
     board: str
     contract: str

@@ -10,7 +10,7 @@ PROGRAM = '#include <cstdio>\nint main() { std::puts("hello"); return RESULT; }\
 
 
 def test_commands(capfd: pytest.CaptureFixture[str]) -> None:
-    assert "host" in str(notebook.run_rlt("boards --json"))
+    assert "host" in str(notebook.run_rlt("doctor --json"))
     assert not capfd.readouterr().out.rstrip().endswith("}")  # it is the cell's value instead
     notebook.run_rlt('--fails "did you mean" train pendulum-td4 --board host')
     with pytest.raises(notebook.CellError, match="rlt trian ended with exit code 2"):
