@@ -81,6 +81,34 @@ def aside(*lines: str) -> None:
     say(sys.stderr, *lines)
 
 
+class ProgressLine:
+    """A line that shows the progress of something, on a terminal only."""
+
+    def __init__(self, what: str = "") -> None:
+        self._begin = f"\r\x1b[K{what}: " if what else "\r\x1b[K"
+        self._is_shown = False
+
+    def show(self, what: str, done: int, whole: int) -> None:
+        self.write(f"{done:,} of {whole:,} {what}")
+
+    def sent(self, done: int, whole: int) -> None:
+        self.write(f"sent {done:,} of {whole:,} bytes")
+
+    def write(self, text: str) -> None:
+        if sys.stderr.isatty():
+            self._is_shown = True
+            print(f"{self._begin}{text}", end="", file=sys.stderr, flush=True)
+
+    def say(self, line: str) -> None:
+        self.clear()
+        say(sys.stdout, line)
+
+    def clear(self) -> None:
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._is_shown = False
+
+
 def plural(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from rltools_host.build.boards import load_board
 from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
 from rltools_host.drones.flight.result import LoopResult
-from rltools_host.drones.flight.view import PlainFlight
 from rltools_host.errors import RefusedError
 
 pytestmark = pytest.mark.all  # of every day: test_hil_on_boards.py, and a flight on this machine
@@ -40,7 +38,7 @@ def flown(board: str, run: Path, **fields: Any) -> LoopResult:
     request = FlyRequest(str(run), place, rule_of(1.0), 1, 0, SETTINGS, **fields)
     results: list[LoopResult] = []
     try:
-        return fly_over_board(request, lambda _: None, PlainFlight(io.StringIO()), results.append)
+        return fly_over_board(request, lambda _: None, keep=results.append)
     except RefusedError:
         return results[0]
 

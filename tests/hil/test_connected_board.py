@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from policy_run import make_policy_run
@@ -105,7 +106,7 @@ def test_every_bit_and_what_it_costs(place: PolicyTarget, runs: list[Path]) -> N
     """`rlt hil`, and what its times mean where they are a real clock's."""
     result = hil.check_board(HilRequest(place, str(runs[0])), lambda *_: None)
     hil.require_parity(result)
-    document = result.document()
+    document = msgspec.to_builtins(result.found())
     assert document["parity"]["inputs"] >= 1000
     assert document["parity"]["mismatches"] == document["parity"]["executor_mismatches"] == 0
     for statistics in (document[result.unit], document["tick"][result.unit]):

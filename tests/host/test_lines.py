@@ -74,8 +74,8 @@ def test_output_that_cannot_be_written(redirection: str, reason: str, tmp_path: 
 @pytest.mark.parametrize(
     ("command", "code", "sentence"),
     [
-        ("boards > /dev/full", 5, "error: cannot write: No space left on device"),
-        ("boards >&9", 1, ""),
+        ("runs > /dev/full", 5, "error: cannot write: No space left on device"),
+        ("runs >&9", 1, ""),
     ],
 )
 def test_other_commands_say_it_in_one_line(command: str, code: int, sentence: str) -> None:

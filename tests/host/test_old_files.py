@@ -39,9 +39,9 @@ def test_an_exported_image(old: Path) -> None:
 
 
 def test_a_boards_storage(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Under the name that it had then, by the contract's."""
     folder = old / "policies"
     folder.mkdir()
-    shutil.copy(old / "storage.bin", folder / "pendulum.bin")
+    checksum = parse_policy((old / "pendulum.rltp").read_bytes()).contract.checksum
+    shutil.copy(old / "storage.bin", folder / f"{checksum:08x}.bin")
     slots = said(["policies", "--board", "host"], capsys)["slots"]
     assert [slot["sha256"] for slot in slots if slot.get("sha256")] == [POLICY]

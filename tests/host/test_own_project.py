@@ -133,7 +133,7 @@ def test_the_other_commands_work_in_a_project_elsewhere(installed: Path, tmp_pat
     before = listing(installed)
     rlt("train", "mover-td3", *TRAINED, "--seeds", "0-1", "--out", "runs/two")
     rlt("tune", "mover-td3", *TRAINED, "--trials", "2", "--name", "tuned")
-    compared = rlt("compare", "two", "tuned", "--any", "--output", "page.html")
+    compared = rlt("runs", "compare", "two", "tuned", "--any", "--output", "page.html")
     assert "wrote page.html" in compared
     studies = its.folder / "experiments" / "studies"
     studies.mkdir()
@@ -161,13 +161,13 @@ def test_commands_without_a_run_work_there_too(installed: Path, tmp_path: Path) 
     its = Project(tmp_path / "my project", installed)
     rlt = its.rlt
     before = listing(installed)
-    assert re.search(r"^bench .*\(this project's\)", rlt("boards"), re.MULTILINE)
+    assert re.search(r"^bench .*\(this project's\)", rlt("doctor"), re.MULTILINE)
     rlt("new", "my-cart", "--contract")
     assert "wrote experiments/my_task.py" in rlt("new", "my-task", "--gymnasium")
     assert (its.folder / "contracts" / "my_cart.h").is_file()
     assert "bench is not flashed: train there directly" in rlt("flash", "bench", "my-cart", code=2)
     log = shutil.copy(TREE.root / "examples" / "fit" / "flight.csv", its.folder)
-    drone = ("--mass", "0.0306", "--rotor-x", "0.028", "--rotor-y", "0.028")
+    drone = ("--mass", "0.0306", "--rotors", "0.028", "0.028")
     assert "wrote drone.json" in rlt("fit", log, *drone, "--out", "drone.json")
     assert json.loads((its.folder / "drone.json").read_text())
     half = its.folder / "half.csv"

@@ -151,7 +151,7 @@ def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
     machine.call(rlt, "new", "glider", "--gymnasium", folder=project)
     file = project / "experiments" / "glider.py"
     file.write_text(f"from dynamics_of_mine import FORCE\n{file.read_text()}")
-    glider = ("train", "gym:experiments/glider.py:Glider", "--hidden", "8,8", "--steps", "200")
+    glider = ("train", "gym:experiments/glider.py:Glider", "--set", "hidden=8,8", "--steps", "200")
     machine.call(rlt, *glider, "--seeds", "0-1", folder=project)
     assert listing(tree) == before
 
@@ -173,7 +173,7 @@ echo "seconds: $(($(date +%s) - begun))"
 sed -i 's/T(0.1) \\* velocity/T(0.2) * velocity/' experiments/my_robot.h
 grep -q 'T(0.2)' experiments/my_robot.h
 rlt train my-robot --board host --seeds 0-2 --out runs/edited
-rlt compare runs/first runs/edited --any
+rlt runs compare runs/first runs/edited --any
 rlt tune my-robot --board host --trials 1000 --timeout 60 --steps 2000
 rlt export runs/first --to arduino --output .
 rlt train pendulum-td3 --board host --steps 300

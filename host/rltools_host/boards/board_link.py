@@ -240,9 +240,10 @@ def not_emulated(board: Board) -> str:
 PORT_WAIT_S = 15.0
 
 
-def usb_ids_present(devices: Path = Path("/sys/bus/usb/devices")) -> set[str] | None:
+def usb_ids_present() -> set[str] | None:
     """Return the USB ids of all connected devices, also of those without a port; None without a
     list."""
+    devices = Path("/sys/bus/usb/devices")
     if not devices.is_dir():
         return None
     ids = set()
@@ -271,9 +272,9 @@ def require_connected(board: Board) -> None:
     )
 
 
-def wait_for_port(board: Board, timeout_s: float = PORT_WAIT_S) -> str | None:
+def wait_for_port(board: Board) -> str | None:
     """Wait for the serial port of a freshly flashed board, and return it; None if none appears."""
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PORT_WAIT_S
     while time.monotonic() < deadline:
         ports = find_connected(board)
         if ports:
@@ -285,7 +286,6 @@ def wait_for_port(board: Board, timeout_s: float = PORT_WAIT_S) -> str | None:
 @dataclass(frozen=True)
 class ConnectedPort:
     device: str
-    usb_id: str
     serial_number: str | None
 
 
@@ -299,9 +299,8 @@ def connected_ports(board: Board) -> list[ConnectedPort]:
     for port in list_ports.comports():
         if port.vid is None or port.pid is None:
             continue
-        usb_id = f"{port.vid:04X}:{port.pid:04X}"
-        if usb_id in board.link.usb_ids:
-            ports.append(ConnectedPort(port.device, usb_id, port.serial_number))
+        if f"{port.vid:04X}:{port.pid:04X}" in board.link.usb_ids:
+            ports.append(ConnectedPort(port.device, port.serial_number))
     return sorted(ports, key=lambda port: port.device)
 
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from rltools_host.boards.file_transfer import POLICY_PATH
 from rltools_host.boards.hil_result import HilResult, measure_cost
 from rltools_host.boards.messages import Identity
@@ -26,7 +28,7 @@ from rltools_host.errors import BoardMismatchError, RefusedError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import HIL, LAST, LATEST, result_file
+from rltools_host.runs.names import HIL, LATEST, result_file
 
 DEFAULT_INPUTS = 1000
 SAMPLES, EMULATED_SAMPLES = 100_000, 2000  # of a real board; of an emulated one or a process
@@ -39,7 +41,6 @@ class HilRequest:
     run: str | None = None  # None: what acts on the board
     samples: int | None = None
     inputs: int = DEFAULT_INPUTS
-    which: str = LAST  # of the run's policies
 
 
 def check_request(board: str, port: str | None, samples: int | None, inputs: int) -> None:
@@ -78,7 +79,7 @@ def missing_tools(board: Board) -> str:
 
 def check_board(request: HilRequest, show: Show) -> HilResult:
     """Bring the policy to the board, and check it there."""
-    image = read_run_policy(request.run, request.which) if request.run else None
+    image = read_run_policy(request.run) if request.run else None
     with policy_session(request.target, Storage.MEMORY) as (session, identity):
         if image is None:
             image = acting_policy(session, identity)
@@ -113,7 +114,7 @@ def check_session(
     parity = check_parity(
         policies, image, asked, request.inputs, lambda *done: show("inputs compared", *done)
     )
-    samples = request.samples or default_samples(board)
+    samples = request.samples or (SAMPLES if board.is_flashed else EMULATED_SAMPLES)
     cost = None
     if parity.holds:
         cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
@@ -128,10 +129,6 @@ def check_session(
         footprint=footprint_of(board, target),
         stack_bytes=session.node.stack_use()["stack_peak"],
     )
-
-
-def default_samples(board: Board) -> int:
-    return SAMPLES if board.is_flashed else EMULATED_SAMPLES
 
 
 def footprint_of(board: Board, target: PolicyTarget) -> Footprint | None:
@@ -167,7 +164,7 @@ def require_parity(result: HilResult) -> None:
         f"{result.parity.mismatches:,} inputs and {result.parity.ticks.failed:,} calls of the "
         "executor differ in all"
     )
-    error.details = result.document()
+    error.details = msgspec.to_builtins(result.found())
     raise error
 
 
@@ -175,4 +172,6 @@ def keep(result: HilResult, run: str | None) -> None:
     """Write the result into the run's folder, for the report."""
     if run is not None:
         path = RunFolder.open(run).path / result_file(HIL, result.board)
-        write_atomically(path, (json.dumps(result.document(), indent=1) + "\n").encode())
+        write_atomically(
+            path, (json.dumps(msgspec.to_builtins(result.found()), indent=1) + "\n").encode()
+        )

@@ -3,11 +3,10 @@ counter."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from rltools_host.boards.messages import Identity, Progress
 from rltools_host.boards.parity import Agreement, Parity
 from rltools_host.boards.policies import MAX_SAMPLES, Measured, PolicyClient
 from rltools_host.build.firmware import Footprint
-from rltools_host.documents import Count, Digest, Line, Number, typed
+from rltools_host.documents import Count, Digest, Line, Number
 from rltools_host.lines import UNLIMITED, folded
 from rltools_host.policies.image import PolicyImage
 
@@ -99,17 +98,6 @@ def measure_cost(client: PolicyClient, samples: int, progress: Progress | None =
     return Cost(overhead, *without)
 
 
-def bars(edges: Sequence[int], counts: Sequence[int], width: int = 40) -> list[str]:
-    """Return a histogram as lines of text."""
-    label = max(len(f"{edge:,}") for edge in edges)
-    largest = max(counts, default=0) or 1
-    return [
-        f"{low:>{label},} - {high - 1:>{label},}  {count:>8,}  "
-        f"{'#' * max(1 if count else 0, round(width * count / largest))}".rstrip()
-        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-
-
 INSTRUCTIONS, TIME = "instructions", "time_us"  # keys, and what their numbers are
 UNITS = {INSTRUCTIONS: "guest instructions", TIME: "microseconds"}
 STATISTICS = {
@@ -176,6 +164,20 @@ class Found(Struct, frozen=True, kw_only=True):
         return [(what, statistics) for what, statistics in both if statistics]
 
 
+class Unchecked(Struct, frozen=True, omit_defaults=True):
+    """A board of `--board all-emulated` that was not checked, with the reason."""
+
+    board: str
+    skipped: str = ""  # for tools that are missing
+    error: str = ""
+
+
+class Results(Struct, frozen=True):
+    """What `--board all-emulated --json` prints."""
+
+    results: list[Found | Unchecked]
+
+
 @dataclass(frozen=True)
 class HilResult:
     board: str
@@ -193,6 +195,7 @@ class HilResult:
         return INSTRUCTIONS if self.identity.counts_instructions else TIME
 
     def found(self) -> Found:
+        """Return what `--json` and hil-<board>.json have."""
         cost, footprint = self.cost, self.footprint
         forward, tick = (
             {self.unit: each.statistics() if each else None}
@@ -216,11 +219,6 @@ class HilResult:
             outputs_sha256=self.parity.outputs_sha256,
             parity=self.parity.agreement(),
         )
-
-    def document(self) -> dict[str, Any]:
-        """Return the keys of `--json` and of hil-<board>.json."""
-        document: dict[str, Any] = msgspec.to_builtins(self.found())
-        return document
 
 
 def number_text(value: float | None) -> str:
@@ -253,24 +251,14 @@ def cost_rows(found: Found) -> list[tuple[str, ...]]:
     ]
 
 
-def lines(documents: Sequence[Mapping[str, Any]], width: int = UNLIMITED) -> list[str]:
+def lines(results: Sequence[Found | Unchecked], width: int = UNLIMITED) -> list[str]:
     """Return tables over boards; for a board that was not checked, the reason."""
-    found: list[Found] = [typed(document, Found) for document in documents if "parity" in document]
+    found = [each for each in results if isinstance(each, Found)]
     text = folded([PARITY_HEADER, *map(parity_row, found)], width) if found else []
     rows = [row for each in found for row in cost_rows(each)]
     if rows:
         text += ["", *folded([COST_HEADER, *rows], width)]
-    for document in documents:
-        if "parity" not in document:
-            text.append(f"{document['board']}: {document.get('skipped') or document.get('error')}")
-    return text
-
-
-def histogram_lines(found: Found) -> list[str]:
-    """Return the distributions of a board's costs, as bars."""
-    text: list[str] = []
-    for what, statistics in found.costs:
-        title = f"{found.board}: {UNITS[found.unit]} of a {what}, {found.samples:,} samples"
-        histogram = statistics.histogram
-        text += ["", title, *bars(histogram.edges, histogram.counts)]
+    for each in results:
+        if isinstance(each, Unchecked):
+            text.append(f"{each.board}: {each.skipped or each.error}")
     return text

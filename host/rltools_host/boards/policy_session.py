@@ -8,7 +8,6 @@ looks starts the board on a copy.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -92,7 +91,7 @@ class PolicyTarget:
 
 
 def target_of_run(
-    run: str | None, board: str, port: str | None, contract: str | None
+    run: str | None, board: str, port: str | None, contract: str | None = None
 ) -> PolicyTarget:
     """Return the board for a run's policy. Firmware that is started here is built for the contract
     of the run, if no other one is asked for.
@@ -124,35 +123,14 @@ def storage_file(board: Board, name: str) -> Path:
     return PROJECT.build / "policies" / board.name / f"{name}.bin"
 
 
-def find_storage(started: Firmware, contract: str, moves: bool) -> Path:
-    """Return the file for the firmware's contract, whose checksum the firmware knows.
-
-    Files of before 2026-11-23 have the contract's name, which many a contract may have. Such a file
-    is used if it keeps a policy that acts on this firmware, and renamed if `moves`.
-    """
-    old = storage_file(started.board, experiments.own_name(contract))
-    found = look(started, old if old.exists() else None)
-    file = storage_file(started.board, f"{found.checksum:08x}")
-    if file.exists() or not found.has_policy:
-        return file
-    if not moves:
-        return old
-    try:
-        with contextlib.suppress(FileExistsError, FileNotFoundError):  # another command was first
-            os.link(old, file)
-            os.unlink(old)
-    except OSError as error:
-        raise disk_error(file, error) from None
-    return file
-
-
 @contextlib.contextmanager
-def storage_of(started: Firmware, contract: str, kind: Storage) -> Iterator[Path | None]:
+def storage_of(started: Firmware, kind: Storage) -> Iterator[Path | None]:
     """Provide the file with which `open_board_link` is to start the board; None: memory."""
     if started.program is None or not started.board.has_storage or kind is Storage.MEMORY:
         yield None
         return
-    file = find_storage(started, contract, kind is Storage.FILE)
+    # The firmware knows its contract's checksum.
+    file = storage_file(started.board, f"{look(started, None).checksum:08x}")
     if kind is Storage.COPY:
         with present_copy(file) as copy:
             yield copy
@@ -174,7 +152,7 @@ def policy_session(
     if target.ends_with_command(board):
         program = firmware.build_firmware(board, target.contract, PROGRAM)
     started = Firmware(board, program, load_remedy(board, target.contract))
-    with storage_of(started, target.contract, kind) as storage:
+    with storage_of(started, kind) as storage:
         link = open_board_link(board, target.port, program, started.remedy, storage)
         with contextlib.closing(link):
             yield started.connected(link)
@@ -216,11 +194,6 @@ class StorageContent:
     checksum: int  # of the firmware's contract
     slots: Slots
     was_refused: bool  # a policy was there that it dropped, as it is not one for it
-
-    @property
-    def has_policy(self) -> bool:
-        """Return whether the policy that the storage keeps acts on this firmware."""
-        return self.slots.active is not None and not self.was_refused
 
 
 def look(firmware: Firmware, file: Path | None) -> StorageContent:

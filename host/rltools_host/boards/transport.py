@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -170,7 +170,11 @@ class UdpLink(DescriptorLink):
             try:
                 self._socket.bind(("", own_port))
             except OSError:
-                self.obstacle = taken_port(own_port)
+                self.obstacle = (
+                    f"another program has the port {own_port} of this machine, to which answers "
+                    f"may go (`ss -ulpn sport = :{own_port}` names it): close it, or give the "
+                    "address at which it passes MAVLink on"
+                )
             self._socket.connect(address)
         except OSError as error:
             raise PortError(f"cannot send to {url}: {error.strerror or error}") from None
@@ -196,17 +200,6 @@ class UdpLink(DescriptorLink):
 
     def _close_descriptors(self) -> None:
         self._socket.close()
-
-
-def taken_port(port: int) -> str:
-    """Return the sentence for a port of this machine that another program occupies, so that answers
-    do not arrive here."""
-    holder = holder_of(port)
-    by = f" has {holder}" if holder else " is taken by another program"
-    return (
-        f"port {port} of this machine, to which answers may go,{by}: close that program, or give "
-        "the address at which it passes MAVLink on"
-    )
 
 
 class ProcessLink(DescriptorLink):
@@ -296,7 +289,7 @@ def _ports_here() -> str:
 
     if names := sorted(port.device for port in comports()):
         return f"connected are {', '.join(names)}"
-    return f"no serial port is connected; plug the board in, or see `{command_line('boards')}`"
+    return f"no serial port is connected; plug the board in, or see `{command_line('doctor')}`"
 
 
 def _permission_remedy(port: str) -> str:
@@ -308,42 +301,3 @@ def _permission_remedy(port: str) -> str:
     if status.st_mode & 0o060 != 0o060 or group == "root":
         return "ask the administrator for a udev rule"
     return f"run `sudo usermod -aG {group} $USER`, then log in again"
-
-
-PROC = Path("/proc")
-LOCAL, INODE = 1, 9  # columns of /proc/net/udp
-
-
-def holder_of(port: int, proc: Path = PROC) -> str | None:
-    """Return which process has the UDP port, as `python3 (process 123)`.
-
-    None if nobody has it, if it is another user's, or if it is not known.
-    """
-    sockets = {f"socket:[{inode}]" for inode in inodes_of(port, proc)}
-    for process in sorted(proc.glob("[0-9]*")) if sockets else []:
-        with contextlib.suppress(OSError):  # another user's, or it has ended
-            if sockets & set(open_files(process)):
-                name = (process / "comm").read_text(errors="replace").strip()
-                return f"{name} (process {process.name})"
-    return None
-
-
-def open_files(process: Path) -> Iterator[str]:
-    """Return the targets of the process's open files; one may be closed meanwhile."""
-    for entry in (process / "fd").iterdir():
-        with contextlib.suppress(OSError):
-            yield str(entry.readlink())
-
-
-def inodes_of(port: int, proc: Path) -> set[str]:
-    found = set()
-    for table in ("udp", "udp6"):
-        try:
-            rows = (proc / "net" / table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for row in rows:
-            columns = row.split()
-            if len(columns) > INODE and columns[LOCAL].endswith(f":{port:04X}"):
-                found.add(columns[INODE])
-    return found

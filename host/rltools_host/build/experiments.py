@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rltools_host.build import cmake, description, sizes, tools
 from rltools_host.build.boards import Board, list_boards, load_board
@@ -34,23 +34,43 @@ INCLUDED = re.compile(r'^#include "([\w./-]+)"', re.MULTILINE)
 REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # as in cmake/board.cmake
 
 
+class Subject(TypedDict):
+    """A kind of header that programs are built for."""
+
+    folder: str
+    include: str
+
+
+Program = TypedDict("Program", {"for": str, "header": str, "sources": list[str]})
+
+
+class BuildDescription(TypedDict):
+    """firmware/build.json."""
+
+    flags: list[str]
+    link_flags: list[str]
+    include_directories: list[str]
+    subjects: dict[str, Subject]
+    programs: dict[str, Program]
+
+
 @cache
-def build_description() -> dict[str, Any]:
+def build_description() -> BuildDescription:
     """Return firmware/build.json."""
-    document: dict[str, Any] = read_json(TREE.build_file)
+    document: BuildDescription = read_json(TREE.build_file)
     return document
 
 
 def subject_of(program: str) -> str:
     """Return for which subject a program of firmware/build.json is built."""
-    return str(build_description()["programs"][program]["for"])
+    return build_description()["programs"][program]["for"]
 
 
 def folder_of(subject: str) -> Path:
     """Return the folder of installed headers; a project has experiments/ and contracts/."""
     if subject == EXPERIMENT:
         return TREE.experiments
-    return TREE.root / str(build_description()["subjects"][subject]["folder"])
+    return TREE.root / build_description()["subjects"][subject]["folder"]
 
 
 def header_of(name: str, subject: str = EXPERIMENT) -> Path:
@@ -148,11 +168,6 @@ def whole_name(name: str, subject: str) -> str:
             f"{len(whole)} tasks have a {subject} {name}: name one of them, {' or '.join(whole)}"
         )
     return whole[0] if whole else name
-
-
-def own_name(name: str) -> str:
-    """Return the name without the digest, which boards and people use."""
-    return DIGEST.sub("", name) if GENERATED.fullmatch(name) else name
 
 
 def names(subject: str, board: Board | None = None) -> list[str]:

@@ -276,7 +276,7 @@ def environments_for_platformio(folders: Mapping[str, str]) -> str:
         if partitions and settings.has_section(f"env:{board.stem}"):
             own = settings[f"env:{board.stem}"]
             own["board_build.arduino.partitions"] = str(TREE.root / partitions)
-    lines = ["; Written by `rlt boards`, of the tree's platformio.ini."]
+    lines = ["; Written by `rlt doctor`, of the tree's platformio.ini."]
     for name in settings.sections():
         lines += ["", f"[{name}]", *(f"{key} = {value}" for key, value in settings[name].items())]
     return "\n".join(lines) + "\n"

@@ -66,11 +66,6 @@ EXTRAS = {  # of the wheel, with the packages of a group
     "zig": "compiler",
 }
 FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
-PRESENT_WITHOUT_LOCK = {
-    "torch": (
-        "torch==2.13.0",
-    ),  # regenerates the goldens only; not locked, its wheels' sources vary
-}
 # Brings pip where Python lacks ensurepip, as Debian's does, and apt-get is not allowed.
 PIP_WHEEL = "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
@@ -308,17 +303,11 @@ def write_at_once(path: Path, content: bytes) -> None:
     os.replace(new, path)
 
 
-def group_requirements(group: str) -> bytes:
-    if group in PRESENT_WITHOUT_LOCK:
-        return "\n".join(PRESENT_WITHOUT_LOCK[group]).encode()
-    return group_lock_file(group).read_bytes()
-
-
 def group_is_installed(group: str) -> bool:
     if TREE.is_installed:
         return group_is_there(group)
     stamp = group_stamp(group)
-    return stamp.is_file() and stamp.read_bytes() == group_requirements(group)
+    return stamp.is_file() and stamp.read_bytes() == group_lock_file(group).read_bytes()
 
 
 def environment_works() -> bool:
@@ -441,10 +430,7 @@ def install_group(group: str, lock: int) -> None:
         f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}{group_note(group)}",
         file=sys.stderr,
     )
-    if group in PRESENT_WITHOUT_LOCK:
-        requirements = list(PRESENT_WITHOUT_LOCK[group])
-    else:
-        requirements = ["--require-hashes", "-r", str(group_lock_file(group))]
+    requirements = ["--require-hashes", "-r", str(group_lock_file(group))]
     command = [str(environment_python()), "-I", "-m", "pip", "install", "--quiet", "--no-compile"]
     mark = group_mark(group)
     if mark.exists():  # pip counts a package as installed before all of its files are there
@@ -458,5 +444,5 @@ def install_group(group: str, lock: int) -> None:
             f"pip could not install the Python packages of {group}: see its message above; "
             "check the network, then run this again"
         )
-    write_at_once(group_stamp(group), group_requirements(group))
+    write_at_once(group_stamp(group), group_lock_file(group).read_bytes())
     mark.unlink()

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ class BoardFit:
     def fits(self) -> bool:
         return all(part <= 1.0 for part in self.parts.values())
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "board": self.board,
             "fits": self.fits,

@@ -309,7 +309,7 @@ class Examiner:
             self.learning,
             ranges_kept=[rules.ranges(play, remedy), self.without_range()],
             is_still=len(beginnings) > 1 and all(same(beginnings[0], each) for each in beginnings),
-            limit="return terminated=False, truncated=True, or set --episode-steps {steps}",
+            limit="return terminated=False, truncated=True, or --set episode_steps={steps}",
             steps=task.episode_steps,
             step_s=task.step_interval_us * 1e-6,
         )

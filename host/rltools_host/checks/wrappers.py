@@ -85,8 +85,8 @@ def wrapper_findings(environment: Any, episode_steps: int) -> list[Finding]:
                     "wrapper",
                     f"a TimeLimit of {limit:,} steps is inside, and episodes are to last "
                     f"{episode_steps:,}",
-                    f"say --episode-steps {min(limit, episode_steps)}, so that evaluations and the "
-                    "export know of it",
+                    f"--set episode_steps={min(limit, episode_steps)}, so that evaluations and "
+                    "the export know of it",
                     ADVICE,
                 )
             )

@@ -31,17 +31,13 @@ COMMANDS = {
         "Shows training, transfer and proof on an emulated board, with a report.", "demo"
     ),
     "test": Command("Runs the tests and the style checks.", "test"),
-    "doctor": Command("Lists what is installed, what is missing, and how to get it.", "doctor"),
-    "boards": Command("Lists every board, and what you can do with it here.", "doctor", "boards"),
+    "doctor": Command("Lists tools and boards: what is here, and how to get the rest.", "doctor"),
     "new": Command("Writes an environment, its experiment and a test, to begin with.", "new"),
     "check": Command("Examines an environment: says what is wrong, and what to do.", "check"),
     "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),
     "study": Command("Trains variants over seeds, and draws learning curves.", "study"),
     "tune": Command("Searches hyperparameters and sizes; each trial is a run.", "study", "tune"),
-    "runs": Command("Lists, filters, renames and deletes runs; shows their disk use.", "runs"),
-    "compare": Command(
-        "Compares runs and groups: curves, interquartile means, thresholds.", "export", "compare"
-    ),
+    "runs": Command("Lists, filters, compares, renames and deletes runs.", "runs"),
     "fit": Command("Finds a quadrotor's parameters in the log of a flight.", "fit"),
     "adapt": Command(
         "Fits, trains, tries and confirms a policy for the drone of a flight's log.", "adapt"
@@ -79,7 +75,10 @@ COMMANDS = {
     "web": Command("Writes a page that trains in the browser, with the same bits.", "web"),
     "docs": Command("Writes this documentation as pages, and runs its tutorials.", "docs"),
     "bench": Command("Runs a benchmark of the checkout, mostly against other libraries.", "bench"),
-    "completion": Command(
-        "Prints what makes a shell complete commands and names.", "options", "completion"
-    ),
+}
+# Commands of before, each with the sentence that names today's.
+FORMER = {
+    "boards": "`rlt doctor` lists the boards now",
+    "compare": "`rlt runs compare` compares runs now",
+    "completion": "`source <(_RLT_COMPLETE=source_bash rlt)` completes names in bash now",
 }

@@ -59,7 +59,7 @@ from rltools_host.lines import aside, say
 from rltools_host.policies.contract import entry_text
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.screen.terminal import Step, StepsScreen, make_steps_screen
+from rltools_host.screen.terminal import Step, StepsScreen
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import SetFile
 from rltools_host.training.plan import Built, TrainingRequest, make_plan
@@ -81,8 +81,7 @@ class AdaptRequest:
     log: Path
     target: PolicyTarget
     mass_kg: float | None = None
-    rotor_x_m: float | None = None
-    rotor_y_m: float | None = None
+    rotors_m: tuple[float, float] | None = None
     seed: int | None = None
     steps: int | None = None
     out: Path | None = None
@@ -99,7 +98,7 @@ class AdaptRequest:
 
     def check(self) -> None:
         """Raise UsageError for what can be known before anything is built or begun."""
-        fitting.require_airframe(self.mass_kg, self.rotor_x_m, self.rotor_y_m)
+        fitting.require_airframe(self.mass_kg, self.rotors_m)
         if not 0.0 <= self.least <= 1.0:
             raise UsageError(f"--least {self.least:g}: a rate lies between 0 and 1")
         policies_of(self.target).check_push(self.push_of(""))
@@ -188,7 +187,7 @@ class Adaptation:
         self._notes: list[str] = []
         self._results = StepResults(log=str(log.path), log_sha256=log.sha256)
         board = request.target.board
-        self._screen = make_steps_screen(
+        self._screen = StepsScreen(
             f"{near_path(log.path)} to {board}: {duration_text(request.steps)}",
             [
                 Step(FIT, "the drone's parameters and their intervals, from the log"),
@@ -217,7 +216,6 @@ class Adaptation:
             error.details = {**to_builtins(self._results), **error.details}
             raise
         finally:
-            self._screen.close()
             for note in self._notes:
                 aside(f"note: {note}")
         seconds = {step.name: step.seconds for step in self._screen.steps.values()}
@@ -243,7 +241,7 @@ class Adaptation:
         from rltools_host.drones.fitting.result import FitResult
 
         request = self._request
-        x, y = request.rotor_x_m or ANY_ROTOR_M, request.rotor_y_m or ANY_ROTOR_M
+        x, y = request.rotors_m or (ANY_ROTOR_M, ANY_ROTOR_M)
         result = FitResult(fit(self._log, x, y), request.mass_kg or ANY_MASS_KG, x, y)
         result.require_trainable()
         self._notes += result.fit.warnings
@@ -274,7 +272,7 @@ class Adaptation:
 
     def _fly_gate(self, step: Step, folder: RunFolder, result: FitResult) -> None:
         gate = gate_of(result)
-        flown = self._flown(step, gate, folder, f"{gate.episodes:,} flights of the fitted drone")
+        flown = self._flown(gate, folder, f"{gate.episodes:,} flights of the fitted drone")
         share = flown.all
         low, high = share.interval
         results = self._results
@@ -291,15 +289,15 @@ class Adaptation:
         """Measure the entry envelope, by which flight controllers refuse; the push does not depend
         on it."""
         gate, _ = gate_for(load_gate(ENTRY), folder)
-        envelope = self._flown(step, gate, folder, "some ten thousand short flights").envelope
+        envelope = self._flown(gate, folder, "some ten thousand short flights").envelope
         assert envelope is not None
         step.text = entry_text(envelope)
 
-    def _flown(self, step: Step, gate: Gate, folder: RunFolder, what: str) -> GateResult:
+    def _flown(self, gate: Gate, folder: RunFolder, what: str) -> GateResult:
         """Fly a gate, and keep its flights in the run's folder."""
         image = read_run_policy(folder)
         image.verify()
-        self._screen.say(step, what)
+        self._screen.say(what)
         flown = fly_gate(gate, image, str(folder.path))
         try:
             flown.write(folder.path)
@@ -323,7 +321,7 @@ class Adaptation:
         try:
             outcome: PushResult = policies_of(request.target).push(
                 request.push_of(run),
-                lambda line: self._screen.say(step, line),
+                self._screen.say,
                 lambda done, whole: self._screen.progress(step, done / whole if whole else 1.0),
             )
         except KeyboardInterrupt:  # of one in the trial, the push itself says what came of it
@@ -354,7 +352,7 @@ class TrainingStep(Screen):
 
     def activity(self, text: str, share: float | None = None) -> None:
         if text and text != self.view.activity:
-            self._steps.say(self._step, text)
+            self._steps.say(text)
         super().activity(text, share)
 
 
@@ -387,8 +385,7 @@ def command(
     board: BoardOption,
     port: Port = None,
     mass: fitting.Mass = None,
-    rotor_x: fitting.RotorX = None,
-    rotor_y: fitting.RotorY = None,
+    rotors: fitting.Rotors = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Seed of the training. [default: 0]")
     ] = None,
@@ -415,13 +412,11 @@ def command(
     policy.
 
     A policy commands fractions of the greatest thrust, so mass and size need not be known. Rotors
-    that do not form a square need --rotor-x and --rotor-y.
+    that do not form a square need --rotors.
     """
     target = PolicyTarget(board, port, CONTRACT)
     confirm = not no_confirm
     run(
-        AdaptRequest(
-            log, target, mass, rotor_x, rotor_y, seed, steps, out, least, trial_s, confirm
-        ),
+        AdaptRequest(log, target, mass, rotors, seed, steps, out, least, trial_s, confirm),
         json_output,
     )

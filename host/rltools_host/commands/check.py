@@ -23,13 +23,13 @@ from rltools_host.checks.findings import (
 from rltools_host.checks.memory import SLOT, BoardFit, fits, policy_fits
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, refuse
+from rltools_host.commands.options import Channels, Json, leave, refuse
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import EnvironmentFaultError, UsageError
 from rltools_host.lines import INDENT, columns, folded, plural, without_commands, wrapped
-from rltools_host.training.hyperparameters import given_values
+from rltools_host.training.hyperparameters import SIZE_NAMES, given_values, with_sizes
 
 LABEL = 10  # columns
 
@@ -176,11 +176,10 @@ def command(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="For an experiment: change a hyperparameter or a setting of its environment; "
-            "may be repeated.",
+            help="Change a hyperparameter or a setting of an experiment, or a size of a task, such "
+            "as episode_steps; may be repeated.",
         ),
     ] = None,
-    episode_steps: EpisodeSteps = None,
     channels: Channels = None,
     json_output: Json = False,
 ) -> None:
@@ -190,8 +189,10 @@ def command(
     exit code is 3 if there is a fault.
     """
     if is_task(name):
-        refuse(context, "with gym:ID", "settings")
-        run_task(task_request(name, algorithm, None, None, episode_steps, channels), json_output)
+        task, others = with_sizes(task_request(name, algorithm, channels), settings or ())
+        if others:
+            raise UsageError(f"--set {others[0]}: a task's settings are {', '.join(SIZE_NAMES)}")
+        run_task(task, json_output)
     else:
-        refuse(context, "with an experiment", "algorithm", "episode_steps", "channels")
+        refuse(context, "with an experiment", "algorithm", "channels")
         run_experiment(name, settings or (), json_output)

@@ -19,7 +19,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.models import TyperPath
 
 import rltools_host
-from rltools_host.commands import COMMANDS, Command
+from rltools_host.commands import COMMANDS, FORMER, Command
 from rltools_host.commands.options import VARIABLE
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
@@ -88,6 +88,9 @@ class LazyGroup(typer.core.TyperGroup):
         return [*self.table, *super().list_commands(ctx)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in FORMER:
+            sentence = TYPED_NAME.sub(lambda _: command_line(), FORMER[cmd_name])
+            raise UsageError(f"{cmd_name}: {sentence}")
         entry = self.table.get(cmd_name)
         return load(cmd_name, entry) if entry else super().get_command(ctx, cmd_name)
 
@@ -204,8 +207,10 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
             hide_optional_tools()
         if VARIABLE in os.environ:
             completion_init()
+        # A shell completes ./rlt, too, by the name without a folder.
+        called = "rlt" if VARIABLE in os.environ else command_line(*name)
         code = (command or app)(
-            list(words), prog_name=command_line(*name), complete_var=VARIABLE, standalone_mode=False
+            list(words), prog_name=called, complete_var=VARIABLE, standalone_mode=False
         )
         sys.stdout.flush()
         if code == Interrupted.exit_code:  # how typer passes a KeyboardInterrupt on
@@ -218,7 +223,7 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
         return fail(words, "interrupted", Interrupted.exit_code, "")
     except typer.Exit as ended:
         return ended.exit_code
-    except BrokenPipeError:  # the reader has read enough, as in `rlt boards | head`
+    except BrokenPipeError:  # the reader has read enough, as in `rlt doctor | head`
         drop_output(sys.stdout)
         return 1
     except Exception as error:
@@ -237,12 +242,12 @@ def fail(
     message: str,
     exit_code: int,
     prefix: str = "error: ",
-    details: dict[str, Any] | None = None,
+    details: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
     """Print an error for people and, with --json, for scripts; return the exit code."""
     try:
         if "--json" in words:
-            print(json.dumps({"error": message, "exit_code": exit_code, **(details or {})}))
+            print(json.dumps({"error": message, "exit_code": exit_code, **details}))
         sys.stdout.flush()
     except OSError:
         drop_output(sys.stdout)

@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,14 +44,7 @@ QUICK_STEPS = 1000
 PAUSE_AT = 300
 OF_A_RUN = ("run", "experiment", "board", "seed", "steps", "train_s", "steps_per_s", "state_sha256")
 
-# Seconds of a processor (Intel Xeon, 2.1 GHz), for the estimate at the beginning.
-COMPILE_HOST_S = 9.0
-COMPILE_BOARD_S = 5.0
-TRAIN_HOST_S = 8.0  # with evaluation and report
-STEP_ON_BOARD_S = 0.026
-STEPS_WITHOUT_UPDATE = 100
 COLUMNS = 80
-MEASURED_S = 0.3  # of measuring how busy the machine is
 
 
 @dataclass
@@ -169,48 +162,7 @@ def look_for_tools(story: Story) -> None:
             raise
         story.left_out = str(error)
     story.say(f"found {', '.join(name for name in names if name != PTS.name)}")
-    for line in estimate(story, slowness()):
-        story.say(line)
-
-
-def slowness() -> float:
-    """Return how long a second of processor time takes now, beside other processes."""
-    began, used = time.monotonic(), time.process_time()
-    while time.monotonic() - began < MEASURED_S:
-        pass
-    return MEASURED_S / max(time.process_time() - used, 0.01)
-
-
-def estimate(story: Story, times: float) -> Iterator[str]:
-    """Return lines with the expected duration of each step."""
-
-    def line(what: str, seconds: float, besides: str = "") -> str:
-        return f"  {what:<32}{about(seconds * times):>8}{besides}"
-
-    yield "what follows takes about, if this machine stays as busy as it is now:"
-    if story.here:
-        if not firmware.program_path(load_board(HOST_BOARD), EXPERIMENT).exists():
-            yield line("compile for this machine", COMPILE_HOST_S, ", once")
-        yield line("train here, evaluate, report", TRAIN_HOST_S)
-    if story.left_out:
-        return
-    if not firmware.program_path(story.board, EXPERIMENT).exists():
-        meanwhile = ", once, in the meantime" if story.here else ", once"
-        yield line(f"compile for {story.board.name}", COMPILE_BOARD_S, meanwhile)
-    if story.board.emulator is not None:
-        steps = story.steps or 10_000
-        emulated = steps if story.whole else PAUSE_AT
-        all_s = about(on_board_s(steps) * times)
-        besides = "" if story.whole else f" (--whole: all {steps:,}, {all_s})"
-        yield line(f"emulate {emulated:,} steps", on_board_s(emulated), besides)
-
-
-def on_board_s(steps: int) -> float:
-    return max(0, steps - STEPS_WITHOUT_UPDATE) * STEP_ON_BOARD_S
-
-
-def about(seconds: float) -> str:
-    return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
+    story.say("the rest takes about a minute of two processors, and some more to compile once")
 
 
 def build_in_background(story: Story) -> None:

@@ -1,5 +1,5 @@
-"""`rlt doctor`: what is installed, what is missing, and how to get it; `rlt boards`: every board,
-and what can be done with it here."""
+"""`rlt doctor`: what is installed, what is missing, and how to get it; every board, and what can be
+done with it here."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from rltools_host.boards.board_link import connected_ports
-from rltools_host.build import tools
+from rltools_host.boards.board_link import ConnectedPort, connected_ports
+from rltools_host.build import cmake, firmware, tools
 from rltools_host.build.boards import Board, list_boards
 from rltools_host.build.toolchains import BUILDERS, MOUNT_PTS, PTS, Tool, system_tools
 from rltools_host.build.tools import missing_names
@@ -99,21 +98,26 @@ def findings() -> list[Finding]:
 
 
 def run(json_output: bool = False) -> int:
-    """Print the table; return the exit code of a missing tool where a system tool is missing."""
+    """Print the tools and the boards; return the exit code of a missing tool where a system tool is
+    missing."""
     rows = findings()
     missing = [row for row in rows if not row.found and not row.optional]
     table = [("tool", "found", "needed for")]
     table += [
         (row.name, row.version if row.found else missing_text(row), row.needed_for) for row in rows
     ]
-    print("\n".join(folded(table, columns(sys.stdout))))
+    width = columns(sys.stdout)
+    print("\n".join(folded(table, width)), end="\n\n")
+    boards = summaries()
+    print("\n".join(folded([HEADS, *map(summary_row, boards)], width)))
     if missing:
         known = system_tools()
         found = [known[row.name].package for row in missing if row.name in known]
         if packages := list(filter(None, found)):
             print(f"\nAll that is missing: {tools.apt_line(packages)}", file=sys.stderr)
     if json_output:
-        print(json.dumps({"ok": not missing, "tools": [asdict(row) for row in rows]}))
+        document = {"tools": list(map(asdict, rows)), "boards": list(map(asdict, boards))}
+        print(json.dumps({"ok": not missing, **document}))
     return MissingToolError.exit_code if missing else 0
 
 
@@ -132,87 +136,81 @@ def command(
     leave(run(json_output))
 
 
-def summary(board: Board) -> dict[str, Any]:
-    """Return what `rlt boards --json` prints for a board."""
-    from rltools_host.build import cmake
+# -- boards ----------------------------------------------------------------------------------------
 
+HEADS = (
+    *("board", "what it is", "memory", "link", "build", "programs", "emulate", "flash"),
+    "connected",
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A board, and what can be done with it here."""
+
+    name: str
+    title: str
+    file: str
+    device: str
+    memory: list[dict[str, str | int]]
+    link: str
+    built_with: str
+    programs: list[str]
+    build_needs: list[str]
+    emulated: bool
+    emulation_needs: list[str]
+    flashed_with: str | None
+    ports: list[ConnectedPort]
+
+
+def summaries() -> list[Summary]:
+    """Return a summary of each board.
+
+    In a project elsewhere, also write the file of boards that its `platformio.ini` includes.
+    """
+    if (PROJECT.root / "platformio.ini").is_file() and PROJECT.is_elsewhere:
+        with contextlib.suppress(OSError, RltError):  # PlatformIO reports it
+            firmware.link_for_platformio(PROJECT.root)
+    return list(map(summary, list_boards()))
+
+
+def summary(board: Board) -> Summary:
     emulation = [board.emulator.program, PTS.name] if board.emulator else []
-    return {
-        "name": board.name,
-        "title": board.title + PROJECT.origin(board.file, TREE.boards),
-        "file": str(board.file),
-        "device": board.device,
-        "memory": [
+    return Summary(
+        name=board.name,
+        title=board.title + PROJECT.origin(board.file, TREE.boards),
+        file=str(board.file),
+        device=board.device,
+        memory=[
             {"name": region.name, "bytes": region.bytes, "use": region.use}
             for region in board.memory
         ],
-        "link": board.link.kind,
-        "built_with": BUILDERS[board.toolchain.builder],
-        "programs": cmake.programs_of(board),
-        "build_needs": missing_names(cmake.required_tools(board)),
-        "emulated": board.emulator is not None,
-        "emulation_needs": missing_names(emulation),
-        "flashed_with": board.flasher,
-        "ports": [
-            {"device": port.device, "usb_id": port.usb_id, "serial_number": port.serial_number}
-            for port in connected_ports(board)
-        ],
-    }
+        link=board.link.kind,
+        built_with=BUILDERS[board.toolchain.builder],
+        programs=cmake.programs_of(board),
+        build_needs=missing_names(cmake.required_tools(board)),
+        emulated=board.emulator is not None,
+        emulation_needs=missing_names(emulation),
+        flashed_with=board.flasher,
+        ports=connected_ports(board),
+    )
 
 
-def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def summary_row(board: Summary) -> tuple[str, ...]:
     def ready(needs: Sequence[str]) -> str:
-        more = f" and {len(needs) - 1} more" if needs[1:] else ""  # rlt doctor names all
+        more = f" and {len(needs) - 1} more" if needs[1:] else ""  # the tools above name all
         return f"needs {needs[0]}{more}" if needs else "yes"
 
-    memory = ", ".join(
-        f"{region['name']} {region['bytes'] // 1024} KB" for region in entry["memory"]
-    )
-    ports = ", ".join(port["device"] for port in entry["ports"])
+    memory = ", ".join(f"{each['name']} {int(each['bytes']) // 1024} KB" for each in board.memory)
     return (
-        entry["name"],
-        entry["title"],
+        board.name,
+        board.title,
         memory or "-",
-        entry["link"],
-        f"{ready(entry['build_needs'])} ({entry['built_with']})",
-        ", ".join(entry["programs"]) or "-",
-        ready(entry["emulation_needs"]) if entry["emulated"] else "-",
-        "yes" if entry["flashed_with"] else "-",
-        ports or ("none" if entry["link"] == "serial" else "-"),
+        board.link,
+        f"{ready(board.build_needs)} ({board.built_with})",
+        ", ".join(board.programs) or "-",
+        ready(board.emulation_needs) if board.emulated else "-",
+        "yes" if board.flashed_with else "-",
+        ", ".join(port.device for port in board.ports)
+        or ("none" if board.link == "serial" else "-"),
     )
-
-
-def run_boards(json_output: bool = False) -> int:
-    """Print every board, its memory and link, and what can be done with it here."""
-    from rltools_host.build.firmware import link_for_platformio
-    from rltools_host.lines import columns, folded
-
-    if (PROJECT.root / "platformio.ini").is_file() and PROJECT.is_elsewhere:
-        with contextlib.suppress(OSError, RltError):  # PlatformIO reports it
-            link_for_platformio(PROJECT.root)
-    entries = [summary(board) for board in list_boards()]
-    header = (
-        "board",
-        "what it is",
-        "memory",
-        "link",
-        "build",
-        "programs",
-        "emulate",
-        "flash",
-        "connected",
-    )
-    rows = [header, *(summary_row(entry) for entry in entries)]
-    print("\n".join(folded(rows, columns(sys.stdout))))
-    if json_output:
-        print(json.dumps({"boards": entries}))
-    return 0
-
-
-BOARDS_EXAMPLE = "boards"
-
-
-def boards_command(
-    json_output: Json = False,
-) -> None:
-    leave(run_boards(json_output))

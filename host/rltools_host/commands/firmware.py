@@ -80,7 +80,7 @@ FLASH_EXAMPLE = "flash teensy41 pendulum-td3"
 
 
 def flash_command(
-    board: Annotated[str, typer.Argument(metavar="BOARD", help="A name that `rlt boards` lists.")],
+    board: Annotated[str, typer.Argument(metavar="BOARD", help="A name that `rlt doctor` lists.")],
     experiment: Annotated[
         str, typer.Argument(metavar="EXPERIMENT", help="The experiment, or for infer the contract.")
     ],
@@ -142,7 +142,7 @@ EMULATE_EXAMPLE = "emulate qemu-cortex-m7 pendulum-td3"
 
 def emulate_command(
     context: typer.Context,
-    board: Annotated[str, typer.Argument(metavar="BOARD", help="A name that `rlt boards` lists.")],
+    board: Annotated[str, typer.Argument(metavar="BOARD", help="A name that `rlt doctor` lists.")],
     experiment: Annotated[
         str | None,
         typer.Argument(

@@ -30,17 +30,16 @@ GROUP = "fit"  # of Python packages
 def run(
     log_path: Path,
     mass_kg: float | None = None,
-    rotor_x_m: float | None = None,
-    rotor_y_m: float | None = None,
+    rotors_m: tuple[float, float] | None = None,
     out: Path | None = None,
     json_output: bool = False,
 ) -> dict[str, object]:
     """Fit the log and print the parameters; return what `--json` prints."""
-    require_airframe(mass_kg, rotor_x_m, rotor_y_m)
-    if out is not None and (mass_kg is None or rotor_x_m is None):
+    require_airframe(mass_kg, rotors_m)
+    if out is not None and (mass_kg is None or rotors_m is None):
         raise UsageError(
-            "--out needs --mass, --rotor-x and --rotor-y: a log shows thrust and inertia per mass "
-            "and per distance of the rotors"
+            "--out needs --mass and --rotors: a log shows thrust and inertia per mass and per "
+            "distance of the rotors"
         )
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: two take longer
     from rltools_host.drones.fitting.log import read_log  # with NumPy, which reads that variable
@@ -50,7 +49,8 @@ def run(
     from rltools_host.drones.fitting.fit import fit  # with SciPy
     from rltools_host.drones.fitting.result import FitResult
 
-    result = FitResult(fit(log, rotor_x_m, rotor_y_m), mass_kg, rotor_x_m, rotor_y_m)
+    x_m, y_m = rotors_m or (None, None)
+    result = FitResult(fit(log, x_m, y_m), mass_kg, x_m, y_m)
     document = plain_json(result.document())
     if out is not None:
         write_atomically(out, result.set_file())
@@ -62,15 +62,11 @@ def run(
     return dict(document)
 
 
-def require_airframe(mass_kg: float | None, x_m: float | None, y_m: float | None) -> None:
+def require_airframe(mass_kg: float | None, rotors_m: tuple[float, float] | None) -> None:
     """Raise UsageError unless the given values of the airframe make sense."""
     require_positive("--mass", mass_kg, LARGEST_KG, "kg")
-    require_positive("--rotor-x", x_m, LARGEST_M, "m")
-    require_positive("--rotor-y", y_m, LARGEST_M, "m")
-    if (x_m is None) != (y_m is None):
-        raise UsageError(
-            "--rotor-x and --rotor-y go together: the position of the front left rotor"
-        )
+    for distance in rotors_m or ():
+        require_positive("--rotors", distance, LARGEST_M, "m")
 
 
 def require_positive(option: str, value: float | None, largest: float, unit: str) -> None:
@@ -91,7 +87,7 @@ def lines(result: FitResult, out: Path | None, width: int = UNLIMITED) -> list[s
     if result.is_whole:
         text += ["", *table(result.settings(), width)]
     else:
-        text += ["", "settings of an airframe need --mass, --rotor-x and --rotor-y"]
+        text += ["", "settings of an airframe need --mass and --rotors"]
     text += ["", "left over (standard deviation)  sensor's noise"]
     text += [
         f"  {name:<28}  {left:<9.3g} {noise:.3g}"
@@ -136,22 +132,19 @@ Mass = Annotated[
     float | None,
     typer.Option("--mass", metavar="KG", help="Mass of the drone in flight, with its battery."),
 ]
-RotorX = Annotated[
-    float | None,
-    typer.Option("--rotor-x", metavar="M", help="Forward distance of the front rotors."),
+Rotors = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        "--rotors", metavar="X Y", help="The front left rotor: meters ahead, meters to the left."
+    ),
 ]
-RotorY = Annotated[
-    float | None,
-    typer.Option("--rotor-y", metavar="M", help="Sideward distance of the left rotors."),
-]
-EXAMPLE = "fit flight.csv --mass 0.027 --rotor-x 0.028 --rotor-y 0.028 --out drone.json"
+EXAMPLE = "fit flight.csv --mass 0.027 --rotors 0.028 0.028 --out drone.json"
 
 
 def command(
     log: Log,
     mass: Mass = None,
-    rotor_x: RotorX = None,
-    rotor_y: RotorY = None,
+    rotors: Rotors = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -163,4 +156,4 @@ def command(
     """Print the thrust curve per mass, the lags of the motors, latency, inertia, torque and drag,
     each with its interval of 95 %. Parameters that the log does not show are named, and not
     written."""
-    run(log, mass, rotor_x, rotor_y, out, json_output)
+    run(log, mass, rotors, out, json_output)

@@ -16,7 +16,6 @@ from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.commands.options import (
     Json,
     Port,
-    ProgressLine,
     RunArgument,
     Which,
     refuse,
@@ -33,21 +32,22 @@ from rltools_host.drones.flight.in_the_loop import (
 )
 from rltools_host.drones.flight.result import LoopResult, predictor
 from rltools_host.drones.flight.simulator import check_policy, flight_library
-from rltools_host.drones.flight.view import make_watcher, page
+from rltools_host.drones.flight.view import page
 from rltools_host.drones.vehicles import px4_flight
 from rltools_host.drones.vehicles.px4_flight import USUAL_STARTS, Px4Request
 from rltools_host.drones.vehicles.px4_result import DONE, FILE, FlightResult, lines
 from rltools_host.drones.vehicles.px4_start import STARTS
-from rltools_host.errors import DiskError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.interruption import Interruption
-from rltools_host.lines import columns, in_columns, say
+from rltools_host.lines import ProgressLine, columns, in_columns, say
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import FLIGHT, LAST, result_file
 from rltools_host.training.hyperparameters import given_numbers
 from rltools_host.tree import near_path
 
+TICKS_SHOWN = 50  # from one line of progress to the next
 EXAMPLE = "fly latest --board qemu-stm32f405"
 
 
@@ -128,10 +128,6 @@ def command(
     ] = USUAL_STARTS,
     which: Which = LAST,
     json_output: Json = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="PATH", help="File for the JSON."),
-    ] = None,
 ) -> None:
     """Simulate here with --board, while the policy acts on the board, 500 times a second of
     simulated time. The board keeps it if it flies well, with the bits of the same flight here.
@@ -157,12 +153,12 @@ def command(
             trial_s=trial_s,
             which=which,
         )
-        fly_board(request, json_output, out)
+        fly_board(request, json_output)
         return
     assert px4 is not None
     of_a_board = ("port", "gate", "airframe", "seconds", "start", "seed", "trial_s")
     refuse(context, "with --px4", *of_a_board, "latency_ms", "jitter_ms", "loss", "faults")
-    fly_px4(run_name, px4, starts, settings or (), json_output, out, which)
+    fly_px4(run_name, px4, starts, settings or (), json_output, which)
 
 
 # -- over a board ----------------------------------------------------------------------------------
@@ -204,28 +200,33 @@ def request_of(
     return FlyRequest(run_name, target, rule, seed, settings={**known, **given}, **fields)
 
 
-def fly_board(
-    request: FlyRequest, json_output: bool = False, out: Path | None = None
-) -> LoopResult:
+def fly_board(request: FlyRequest, json_output: bool = False) -> LoopResult:
     """Fly over a board; write the replay and the result into the run's folder, whatever the
     outcome."""
     folder = RunFolder.open(request.run).path
     replay = folder / result_file(FLIGHT, request.target.board, ".html")
+
+    line = ProgressLine()
+
+    def watch(result: LoopResult) -> None:
+        trace = result.trace
+        if trace is not None and trace.count % TICKS_SHOWN == 0:
+            what = f"ticks, {trace.errors_m[-1]:.2f} m from the target"
+            line.show(what, trace.count, trace.planned)
 
     def keep(result: LoopResult) -> None:
         if result.trace is None:
             return
         text = (json.dumps(result.document(), indent=1) + "\n").encode()
         write_atomically(folder / result_file(FLIGHT, request.target.board), text)
-        if out is not None:
-            write_atomically(out, text)
         write_atomically(replay, page(result).encode())
         say(sys.stdout, f"replay: {near_path(replay)}")
 
     with Interruption():  # each lands the vehicle as Ctrl-C does
-        result = fly_over_board(
-            request, functools.partial(say, sys.stdout), make_watcher(sys.stdout), keep
-        )
+        try:
+            result = fly_over_board(request, line.say, watch, keep)
+        finally:
+            line.clear()
     say(sys.stdout, f"kept: {request.target.board} has the policy now")
     if json_output:
         print(json.dumps(result.document()))
@@ -241,15 +242,12 @@ def fly_px4(
     starts: int,
     settings: Sequence[str],
     json_output: bool,
-    out: Path | None,
     which: str = LAST,
 ) -> FlightResult:
     """Fly a PX4; `settings` change those with which the prediction flies, which the vehicle
     reports."""
     if not 1 <= starts <= len(STARTS):
         raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise DiskError(f"cannot write {out}: there is no folder {out.parent}; make it first")
     given = given_numbers(settings)
     flight_library().setting_bits(given)
     folder = RunFolder.open(run_name).path
@@ -264,9 +262,7 @@ def fly_px4(
             width = columns(sys.stdout)
             print("\n".join(in_columns(lines(result, width), width)), flush=True)
         if result.starts:
-            text = (json.dumps(result.document()) + "\n").encode()
-            for path in (folder / FILE, *([out] if out is not None else [])):
-                write_atomically(path, text)
+            write_atomically(folder / FILE, (json.dumps(result.document()) + "\n").encode())
 
     with Interruption():  # each lands the vehicle as Ctrl-C does
         result = px4_flight.fly(request, line.say, keep, line.sent)

@@ -266,7 +266,7 @@ def run(
     files = in_python(name, start) if gymnasium else in_cpp(name, start, contract)
     if folder is not None:
         written = write_project(folder, name, files)
-        with contextlib.suppress(OSError, RltError):  # `rlt boards` repeats it
+        with contextlib.suppress(OSError, RltError):  # `rlt doctor` repeats it
             link_for_platformio(folder)
     else:
         written = write_experiment(name, files)

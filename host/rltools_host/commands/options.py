@@ -6,19 +6,16 @@ tests/host/commands/test_modes.py checks that every other option has an effect.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rltools_host.errors import UsageError, unknown_name
-from rltools_host.lines import say
+from rltools_host.errors import UsageError
 from rltools_host.runs.names import WHICH
 
 VARIABLE = "_RLT_COMPLETE"  # set by a shell that asks for completions
-SHELLS = ("bash", "zsh", "fish")
 GIVEN = "COMMANDLINE"  # of typer's ParameterSource
 
 
@@ -44,24 +41,6 @@ def runs(incomplete: str) -> list[str]:
 
 def beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
-
-
-COMPLETION_EXAMPLE = "completion bash"
-
-
-def completion_command(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-) -> None:
-    """Print what a shell reads to complete commands and names.
-
-    In bash and zsh with source and a process substitution of `rlt completion bash`, in fish by a
-    pipe.
-    """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-    if shell not in SHELLS:
-        raise unknown_name("shell", shell, SHELLS)
-    print(get_completion_script(prog_name="rlt", complete_var=VARIABLE, shell=shell))
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
@@ -106,7 +85,7 @@ BoardOption = Annotated[
     typer.Option(
         "--board",
         metavar="BOARD",
-        help="A name that `rlt boards` lists.",
+        help="A name that `rlt doctor` lists.",
         autocompletion=boards,
     ),
 ]
@@ -117,14 +96,6 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", help="Runs at once. [default: one for each processor]"),
 ]
-EpisodeSteps = Annotated[
-    int | None,
-    typer.Option(
-        "--episode-steps",
-        metavar="N",
-        help="For gym:…: longest episode. [default: the task's, or 1000]",
-    ),
-]
 Channels = Annotated[
     Path | None,
     typer.Option("--channels", metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
@@ -132,9 +103,6 @@ Channels = Annotated[
 RunThreads = Annotated[
     int | None,
     typer.Option("--threads", metavar="N", help="Threads of a run, if the board takes them."),
-]
-TensorBoard = Annotated[
-    bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")
 ]
 Port = Annotated[
     str | None,
@@ -157,34 +125,6 @@ def leave(code: int) -> None:
     """End the command with this exit code, unless it is 0."""
     if code:
         raise typer.Exit(code)
-
-
-class ProgressLine:
-    """A line that shows the progress of something, on a terminal only."""
-
-    def __init__(self, what: str = "") -> None:
-        self._begin = f"\r\x1b[K{what}: " if what else "\r\x1b[K"
-        self._is_shown = False
-
-    def show(self, what: str, done: int, whole: int) -> None:
-        self._write(f"{done:,} of {whole:,} {what}")
-
-    def sent(self, done: int, whole: int) -> None:
-        self._write(f"sent {done:,} of {whole:,} bytes")
-
-    def _write(self, text: str) -> None:
-        if sys.stderr.isatty():
-            self._is_shown = True
-            print(f"{self._begin}{text}", end="", file=sys.stderr, flush=True)
-
-    def say(self, line: str) -> None:
-        self.clear()
-        say(sys.stdout, line)
-
-    def clear(self) -> None:
-        if self._is_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._is_shown = False
 
 
 # -- options that do not apply --------------------------------------------------------------------

@@ -6,16 +6,16 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
+import msgspec
 import typer
 
 from rltools_host.boards import hil
 from rltools_host.boards import push as boards
 from rltools_host.boards.hil import DEFAULT_INPUTS, HilRequest
-from rltools_host.boards.hil_result import Found, HilResult, histogram_lines, lines
+from rltools_host.boards.hil_result import Found, HilResult, Results, Unchecked, lines
 from rltools_host.boards.messages import DROP_REASONS, PolicySlot, SlotUse, name_of, text_of_number
 from rltools_host.boards.policy_session import DEFAULT_CONTRACT, PolicyTarget, target_of_run
 from rltools_host.boards.push import (
@@ -31,17 +31,20 @@ from rltools_host.commands.options import (
     ContractOption,
     Json,
     Port,
-    ProgressLine,
     RunArgument,
     Which,
 )
-from rltools_host.documents import typed
 from rltools_host.drones.vehicles import crazyflie
-from rltools_host.errors import RltError, UsageError
-from rltools_host.files import write_atomically
-from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
+from rltools_host.errors import RltError
+from rltools_host.lines import UNLIMITED, ProgressLine, aside, columns, folded, in_columns
 from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
-from rltools_host.policies.statements import INTERVAL_IN, SAFE_IN, assumed_values, assumptions
+from rltools_host.policies.statements import (
+    INTERVAL_IN,
+    SAFE_IN,
+    AssumedValues,
+    assumed_values,
+    assumptions,
+)
 from rltools_host.runs.names import LAST
 
 
@@ -99,7 +102,6 @@ def push_command(
     port: Port = None,
     trial_s: Trial = None,
     no_confirm: NoConfirm = False,
-    contract: ContractOption = None,
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
@@ -108,7 +110,7 @@ def push_command(
     If the policy fails, or is not confirmed in time, or the board resets, the previous policy is
     restored, even after a power cut.
     """
-    target = target_of_run(run_name, board, port, contract)
+    target = target_of_run(run_name, board, port)
     push(PushRequest(run_name, target, trial_s, not no_confirm, which), json_output)
 
 
@@ -162,8 +164,38 @@ def use_of(slot: PolicySlot) -> str:
     return SlotUse.NAMES[slot.use] if slot.use < len(SlotUse.NAMES) else f"use {slot.use}"
 
 
-def entry_of(slot: PolicySlot) -> dict[str, Any]:
-    """Return what `--json` has of a slot. It is null where there is no image, or no trial."""
+class SlotDocument(TypedDict):
+    """What `--json` has of a slot; null where there is no image, or no trial."""
+
+    slot: int
+    use: str
+    experiment: str | None
+    environment: str | None
+    seed: int | None
+    step: int | None
+    bytes: int
+    sha256: str | None
+    state_sha256: str | None
+    trial_left_s: float | None
+
+
+class PoliciesDocument(TypedDict):
+    """What `--json` prints."""
+
+    board: str
+    contract: str
+    device: str
+    armed: bool
+    slot_bytes: int
+    slots: list[SlotDocument]
+    last_drop: str | None
+    built_in: bool | None
+    # Of the acting policy; null if there is none, or if it cannot be read.
+    entry: dict[str, float] | None
+    assumed: AssumedValues | None
+
+
+def entry_of(slot: PolicySlot) -> SlotDocument:
     has_image = slot.image_bytes > 0
     return {
         "slot": slot.slot,
@@ -218,11 +250,11 @@ def stated_lines(found: BoardPolicies) -> list[str]:
     return lines + assumptions(image, SAFE_IN if found.assumes_safe else None, INTERVAL_IN)
 
 
-def list_policies(target: PolicyTarget, json_output: bool = False) -> dict[str, Any]:
+def list_policies(target: PolicyTarget, json_output: bool = False) -> PoliciesDocument:
     """Print the slots, and return what `--json` prints."""
     found: BoardPolicies = policies_of(target).policies_on(target, reads_acting=True)
     slots, acting = found.slots, found.acting
-    document = {
+    document: PoliciesDocument = {
         "board": target.board,
         "contract": found.contract,
         "device": found.device,
@@ -231,7 +263,6 @@ def list_policies(target: PolicyTarget, json_output: bool = False) -> dict[str, 
         "slots": [entry_of(slot) for slot in slots.slots],
         "last_drop": name_of(slots.last_drop, DROP_REASONS),
         "built_in": found.has_built_in,
-        # Of the acting policy; null if there is none, or if it cannot be read.
         "entry": asdict(acting.entry) if acting is not None and acting.entry is not None else None,
         "assumed": assumed_values(acting, found.assumes_safe) if acting is not None else None,
     }
@@ -253,10 +284,9 @@ def list_command(
     list_policies(PolicyTarget(board, port, contract or DEFAULT_CONTRACT), json_output)
 
 
-def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltError | None]:
+def check_one(request: HilRequest, layers: bool) -> tuple[Found, RltError | None]:
     """Check a board, and return the result and the error that it leads to."""
-    name = request.target.board
-    line = ProgressLine(name)
+    line = ProgressLine(request.target.board)
     try:
         result = hil.check_board(request, line.show)
     finally:
@@ -267,8 +297,8 @@ def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltErr
     try:
         hil.require_parity(result)
     except RltError as error:
-        return result.document(), error
-    return result.document(), None
+        return result.found(), error
+    return result.found(), None
 
 
 def show_layers(result: HilResult) -> None:
@@ -278,47 +308,40 @@ def show_layers(result: HilResult) -> None:
 
 def check_each(
     requests: list[HilRequest], layers: bool
-) -> tuple[list[dict[str, Any]], RltError | None]:
+) -> tuple[list[Found | Unchecked], RltError | None]:
     """Check one board after another. An error of one does not stop the others."""
-    documents: list[dict[str, Any]] = []
+    results: list[Found | Unchecked] = []
     failure: RltError | None = None
     for request in requests:
         name = request.target.board
         if needs := hil.missing_tools(request.target.described_board()):
-            documents.append({"board": name, "skipped": needs})
+            results.append(Unchecked(name, skipped=needs))
             continue
         try:
-            document, error = check_one(request, layers)
+            result, error = check_one(request, layers)
+            results.append(result)
         except RltError as problem:
-            document, error = {"board": name, "error": str(problem)}, problem
-        documents.append(document)
+            results.append(Unchecked(name, error=str(problem)))
+            error = problem
         failure = failure or error
-    return documents, failure
+    return results, failure
 
 
-def run_hil(
-    request: HilRequest, layers: bool = False, json_output: bool = False, out: Path | None = None
-) -> dict[str, Any]:
-    """Check the boards, print the results, and return what `--json` prints."""
+def run_hil(request: HilRequest, layers: bool = False, json_output: bool = False) -> None:
+    """Check the boards, and print the results."""
     requests = hil.boards_of(request)
     if request.target.board == ALL_EMULATED:
-        documents, failure = check_each(requests, layers)
-        whole: dict[str, Any] = {"results": documents}
+        results, failure = check_each(requests, layers)
+        document = msgspec.to_builtins(Results(results))
     else:
-        whole, failure = check_one(requests[0], layers)
-        documents = [whole]
-    print("\n".join(lines(documents, columns(sys.stdout))))
-    if sys.stdout.isatty():
-        found: list[Found] = [typed(each, Found) for each in documents if "parity" in each]
-        print("\n".join(line for each in found for line in histogram_lines(each)))
-    if out is not None:
-        write_atomically(out, (json.dumps(whole, indent=1) + "\n").encode())
+        result, failure = check_one(requests[0], layers)
+        results, document = [result], msgspec.to_builtins(result)
+    print("\n".join(lines(results, columns(sys.stdout))))
     if failure is not None:
-        failure.details = whole
+        failure.details = document
         raise failure
     if json_output:
-        print(json.dumps(whole))
-    return whole
+        print(json.dumps(document))
 
 
 HIL_EXAMPLE = "hil --board all-emulated"
@@ -348,13 +371,9 @@ def hil_command(
         bool, typer.Option("--layers", help="Print the layers' checksums, the board's and ours.")
     ] = False,
     contract: ContractOption = None,
-    which: Which = LAST,
     json_output: Json = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
-    ] = None,
 ) -> None:
-    """Compare a board of `rlt boards` with this machine, or with all-emulated every emulated board,
+    """Compare a board of `rlt doctor` with this machine, or with all-emulated every emulated board,
     and host.
 
     Actions and layers must have this machine's bits, and the executor the statuses of
@@ -362,7 +381,5 @@ def hil_command(
     """
     hil.check_request(board, port, samples, inputs)
     meant = hil.run_meant(run_name, board, port)
-    if meant is None and which != LAST:
-        raise UsageError("--which is of a run's policies, and the board's own is meant: give --run")
     target = target_of_run(meant, board, port, contract)
-    run_hil(HilRequest(target, meant, samples, inputs, which), layers, json_output, out)
+    run_hil(HilRequest(target, meant, samples, inputs), layers, json_output)

@@ -1,18 +1,21 @@
-"""The command `rlt runs`: list, rename and delete runs."""
+"""The command `rlt runs`: list, compare, rename and delete runs."""
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rltools_host.commands.options import Json, leave, refuse
 from rltools_host.errors import UsageError
-from rltools_host.lines import columns, folded, without_commands
+from rltools_host.files import plain_json
+from rltools_host.lines import aside, columns, folded, without_commands
+from rltools_host.runs.group import statistics_of
 from rltools_host.runs.inventory import (
     Entry,
     delete,
@@ -26,7 +29,11 @@ from rltools_host.runs.inventory import (
 from rltools_host.runs.names import minute
 from rltools_host.tree import PROJECT, command_line, near_path
 
-RENAME, DELETE = "rename", "delete"
+if TYPE_CHECKING:
+    from rltools_host.report.comparison import Comparison
+    from rltools_host.runs.aggregates import Interval
+
+COMPARE, RENAME, DELETE = "compare", "rename", "delete"
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -108,6 +115,80 @@ def size(count: int) -> str:
     return f"{value:,.1f} {UNITS[unit]}" if unit else f"{count} bytes"
 
 
+# -- the comparison -------------------------------------------------------------------------------
+
+
+def compare_runs(
+    names: Sequence[str],
+    threshold: float | None,
+    takes_any: bool,
+    output: Path | None,
+    json_output: bool,
+    joins: bool = False,
+) -> None:
+    """Print the comparison, and write its page where one is asked for."""
+    from rltools_host.report.comparison import compare, write_comparison
+
+    if threshold is not None and not math.isfinite(threshold):
+        raise UsageError(f"--threshold {threshold}: give a number")
+    comparison = compare(names, threshold, takes_any, joins)
+    document = comparison.document()
+    if output is not None:
+        document["path"] = str(write_comparison(comparison, output))
+    for note in comparison.notes:
+        aside(without_commands(f"note: {note}"))
+    if json_output:
+        print(json.dumps(plain_json(document)))
+        return
+    lines = comparison_lines(comparison, columns(sys.stdout))
+    if output is not None:
+        lines += ["", f"wrote {near_path(Path(str(document['path'])))}"]
+    print(without_commands("\n".join(lines)))
+
+
+def comparison_lines(comparison: Comparison, width: int) -> list[str]:
+    """Return tables of final returns, of the threshold, and of probabilities."""
+    from rltools_host.report.comparison import difference_lines
+    from rltools_host.runs.aggregates import RESAMPLES
+
+    contenders = comparison.contenders
+    heads = "return algorithm runs IQM 95_% mean deviation median worst length"
+    rows = [tuple(word.replace("_", " ") for word in heads.split())]
+    for each in contenders:
+        figures = statistics_of(each.returns)
+        numbers = (figures[key] for key in ("mean", "std", "median", "worst"))
+        shown = ["-" if value is None else f"{value:,.1f}" for value in numbers]
+        of_runs = (each.first.algorithm or "-", str(len(each.runs)), f"{each.mean:,.1f}")
+        length = "-" if each.length is None else f"{each.length:,.0f}"
+        rows.append((each.name, *of_runs, interval(each.interval, 1), *shown, length))
+    lines = folded(rows, width)
+    reached = [each.reached for each in contenders if each.reached is not None]
+    if reached:
+        rows = [(f"return of {reached[0].threshold:g}", "reached", "steps", "seconds")]
+        for each, when in zip(contenders, reached, strict=True):
+            steps, seconds = when.median(when.steps), when.median(when.seconds)
+            share = f"{when.count} of {len(when.steps)}"
+            medians = (
+                "-" if steps is None else f"{steps:,.0f}",
+                "-" if seconds is None else f"{seconds:,.1f}",
+            )
+            rows.append((each.name, share, *medians))
+        lines += ["", *folded(rows, width)]
+    rows = [("probability of a higher return", "", "95 %")]
+    rows += [
+        (f"{each.of} over {each.over}", f"{each.probability:.2f}", interval(each.interval, 2))
+        for each in comparison.improvements
+    ]
+    lines += ["", *folded(rows, width)]
+    if differences := difference_lines(contenders):
+        lines += ["", *(f"differs  {line}" for line in differences)]
+    return [*lines, "", f"intervals: bootstrap over runs, {RESAMPLES:,} resamples, seed 0"]
+
+
+def interval(ends: Interval | None, digits: int) -> str:
+    return "-" if ends is None else " to ".join(f"{end:,.{digits}f}" for end in ends)
+
+
 # -- what changes the disk -------------------------------------------------------------------------
 
 
@@ -175,8 +256,8 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[WORD…]",
-            help="Words that name, experiment, board or state must contain. Or: rename RUN NAME, "
-            "or delete RUN …",
+            help="Words that name, experiment, board or state must contain. Or: compare RUN …, "
+            "rename RUN NAME, or delete RUN …",
         ),
     ] = None,
     sort: Annotated[
@@ -185,19 +266,48 @@ def command(
     members: Annotated[
         bool, typer.Option("--members", help="List each run of a group as well.")
     ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(metavar="RETURN", help="With compare: say when the runs reach this return."),
+    ] = None,
+    takes_any: Annotated[
+        bool, typer.Option("--any", help="With compare: also runs of different environments.")
+    ] = False,
+    joins: Annotated[
+        bool,
+        typer.Option("--join", help="With compare: one row for runs that differ only in seeds."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="With compare: write a page with the curves."
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="With delete: do not ask.")] = False,
     json_output: Json = False,
 ) -> None:
-    """List the runs. `rename` gives a run or a group another name. `delete` removes the files of
-    runs and groups, after a question, and leaves all other files. Both refuse a run in training."""
+    """List the runs.
+
+    `compare` shows a row for each run, and for each variant of a group: the return of the last
+    evaluations as interquartile mean with a bootstrap interval over the runs (Agarwal et al. 2021),
+    and the probability of a higher return.
+
+    `rename` gives a run or a group another name. `delete` removes the files of runs and groups,
+    after a question, and leaves all other files. Both refuse a run in training.
+    """
     given = words or []
     first = given[0] if given else ""
-    if first == RENAME:
-        refuse(context, f"with {RENAME}", "sort", "members", "yes")
+    if first != COMPARE:
+        refuse(context, f"without {COMPARE}", "threshold", "takes_any", "joins", "output")
+    if first != DELETE:
+        refuse(context, f"without {DELETE}", "yes")
+    if first in (COMPARE, RENAME, DELETE):
+        refuse(context, f"with {first}", "sort", "members")
+    if first == COMPARE:
+        compare_runs(given[1:], threshold, takes_any, output, json_output, joins)
+    elif first == RENAME:
         rename_run(given[1:], json_output)
     elif first == DELETE:
-        refuse(context, f"with {DELETE}", "sort", "members")
         delete_runs(given[1:], yes, json_output)
     else:
-        refuse(context, f"without {DELETE}", "yes")
         list_runs(given, sort, members, json_output)

@@ -17,7 +17,6 @@ from rltools_host.commands.options import (
     Json,
     RunSteps,
     RunThreads,
-    TensorBoard,
     refuse,
 )
 from rltools_host.commands.train import close, run_group, streams, task_request
@@ -119,14 +118,13 @@ def command(
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the study. [default: a new one in runs/]"),
     ] = None,
-    tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
     """Train the variants of a study, a file of experiments/studies, each with several seeds. The
     end is a table, a page with the learning curves (mean and deviation) and these as CSV. Ctrl-C
     pauses all and prints the command that resumes."""
     if name is None:
-        training = ("board", "seeds", "steps", "jobs", "threads", "out", "tensorboard")
+        training = ("board", "seeds", "steps", "jobs", "threads", "out")
         refuse(context, "without a study's NAME", *training)
         list_studies(json_output)
         return
@@ -136,7 +134,6 @@ def command(
         steps=steps,
         out=out,
         threads=threads,
-        tensorboard=tensorboard,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
     )
@@ -188,7 +185,12 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
         shown += [f"  best  trial {best['trial']}, return {best['value']:.1f}"]
         shown += [f"        {document['command']}"]
     next_line = f"  next  {command_line('report', group)}"
-    return [*shown, f"  runs  {group}", next_line, f"        {command_line('compare', group)}"]
+    return [
+        *shown,
+        f"  runs  {group}",
+        next_line,
+        f"        {command_line('runs', 'compare', group)}",
+    ]
 
 
 TUNE_EXAMPLE = "tune pendulum-td3 --trials 20"
@@ -274,7 +276,6 @@ def tune_command(
     algorithm: Annotated[
         str | None, typer.Option(metavar="NAME", help="For gym:…, as for `rlt train`.")
     ] = None,
-    tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
     """Search hyperparameters and sizes with Optuna, which chooses a trial's settings from earlier
@@ -283,7 +284,7 @@ def tune_command(
     settings."""
     task = None
     if is_task(what):
-        task = task_request(str(what), algorithm, None, None, None, None)
+        task = task_request(str(what), algorithm, None)
     elif algorithm is not None:
         raise UsageError("--algorithm goes with a task of Gymnasium's: an experiment has its own")
     out = None
@@ -302,7 +303,6 @@ def tune_command(
         resume=resume,
         threads=threads,
         task=task,
-        tensorboard=tensorboard,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
     )

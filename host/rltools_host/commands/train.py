@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +14,8 @@ from rltools_host.build import tools
 from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
-from rltools_host.environments.task import DEFAULT_HIDDEN, TaskRequest, is_task
+from rltools_host.commands.options import Channels, Jobs, Json
+from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
@@ -173,17 +172,8 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
 # -- the command -----------------------------------------------------------------------------------
 
 
-def task_request(
-    name: str,
-    algorithm: str | None,
-    hidden: str | None,
-    environments: int | None,
-    episode_steps: int | None,
-    channels: Path | None,
-) -> TaskRequest:
+def task_request(name: str, algorithm: str | None, channels: Path | None) -> TaskRequest:
     """Return the request of `rlt train gym:ID` and its options."""
-    if hidden is not None and not re.fullmatch(r"\d+(,\d+)*", hidden):
-        raise UsageError(f'--hidden "{hidden}": write widths such as 64,64')
     table = {}
     if channels is not None:
         try:
@@ -192,19 +182,12 @@ def task_request(
             raise UsageError(f"cannot read --channels {channels}: {error.strerror}") from None
         except ValueError as error:
             raise UsageError(f"--channels {channels} is not JSON: {error}") from None
-    return TaskRequest(
-        name,
-        algorithm=algorithm,
-        hidden=DEFAULT_HIDDEN if hidden is None else tuple(map(int, hidden.split(","))),
-        environments=environments,
-        episode_steps=episode_steps,
-        channels=table,
-    )
+    return TaskRequest(name, algorithm=algorithm, channels=table)
 
 
 NEW_RUNS_ONLY = (
-    "--algorithm, --hidden, --environments, --episode-steps and --channels go with a new run of a "
-    "task of Gymnasium's, gym:ID: an experiment's file fixes these"
+    "--algorithm and --channels go with a new run of a task of Gymnasium's, gym:ID: an "
+    "experiment's file fixes these"
 )
 EXAMPLE = "train pendulum-td3 --seed 1 --set learning_rate=5e-4"
 
@@ -223,7 +206,7 @@ def command(
         str | None,
         typer.Option(
             metavar="BOARD",
-            help="Where to train: a name of `rlt boards`. [default: this machine: host, "
+            help="Where to train: a name of `rlt doctor`. [default: this machine: host, "
             "or host-threads for what no microcontroller has room for]",
             autocompletion=options.boards,
         ),
@@ -239,7 +222,8 @@ def command(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Set a hyperparameter, or a task's size; may be repeated.",
+            help="Set a hyperparameter, or a size: hidden=64,64, environments=8, "
+            "episode_steps=500, batch_size=64; may be repeated.",
         ),
     ] = None,
     set_file: Annotated[
@@ -277,15 +261,6 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
     ] = None,
-    hidden: Annotated[
-        str | None,
-        typer.Option(metavar="N,N", help="For gym:…: widths of the layers. [default: 64,64]"),
-    ] = None,
-    environments: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="For gym:…: number stepped at once. [default: 1; ppo: 8]"),
-    ] = None,
-    episode_steps: EpisodeSteps = None,
     channels: Channels = None,
     tensorboard: Annotated[
         bool | None,
@@ -306,7 +281,7 @@ def command(
 ) -> None:
     """Train on a board, and keep checkpoint, policy, metrics and a TensorBoard log in the run's
     folder. Ctrl-C pauses the board, saves a checkpoint and prints the command that resumes."""
-    options = (algorithm, hidden, environments, episode_steps, channels)
+    options = (algorithm, channels)
     task = None
     if experiment is not None and is_task(experiment):
         if resume is not None and any(option is not None for option in options):

@@ -42,10 +42,6 @@ def identifier(name: str) -> str:
     return letters if letters[:1].isalpha() else f"policy_{letters}"
 
 
-def encode_image(image: PolicyImage) -> bytes:
-    return image.data
-
-
 def encode_header(image: PolicyImage) -> bytes:
     return c_header(image).encode()
 
@@ -77,7 +73,7 @@ def byte_rows(data: bytes) -> str:
 
 
 FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {
-    "image": (".rltp", encode_image),
+    "image": (".rltp", lambda image: image.data),
     "c": ("_policy.h", encode_header),
     "c-image": ("_image.h", encode_array),
 }

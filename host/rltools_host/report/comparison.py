@@ -343,7 +343,7 @@ def page(comparison: Comparison) -> str:
         tiles="",
         sections=[section for section in sections if section is not None],
         folder=", ".join(each.name for each in contenders),
-        command="rlt compare",
+        command="rlt runs compare",
     )
 
 

@@ -329,14 +329,7 @@ HASHES = {
     "environment.behavior": "the environment's step has changed",
     "state_layout": "the layout of the training state has changed",
 }
-# Of environments with settings. Runs from before there was this item are of a fingerprint that saw
-# the environment with its settings' defaults alone: how it compares with today's is not known.
 CONSTANTS = "environment."
-PROBES = "environment.probes"
-NOT_COVERED = (
-    "the run's fingerprint does not cover the effects of the environment's settings, "
-    "which may have changed since"
-)
 
 
 def learning_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -344,12 +337,9 @@ def learning_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> st
     if not before or not now:
         return ""
     clauses, hashes = [], []
-    is_covered = PROBES in before or PROBES not in now
-    if not is_covered:
-        hashes.append(NOT_COVERED)
     for name in dict.fromkeys([*before, *now]):
         old, new = before.get(name), now.get(name)
-        if old == new or (not is_covered and name.startswith(CONSTANTS)):
+        if old == new:
             continue
         if name in HASHES:
             hashes.append(HASHES[name])

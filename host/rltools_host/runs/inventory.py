@@ -205,9 +205,9 @@ OF_GROUP = (REPORT_FILE, CURVES_FILE, STORAGE_FILE, f"{STORAGE_FILE}-journal")
 NAME = re.compile(r"[^\W_][^/\0]{0,199}")
 
 
-def find_named(name: str, runs_directory: Path | None = None) -> Path:
+def find_named(name: str) -> Path:
     """Return the folder of a run or group; UsageError if it is a link."""
-    path = find_group(name, runs_directory) or find_run(name, runs_directory)
+    path = find_group(name) or find_run(name)
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link: name the folder that it leads to")
     return path.resolve()
@@ -304,7 +304,7 @@ def delete(path: Path) -> list[Path]:
         remove_files(path, lambda name: name in OF_GROUP or is_partial(name))
         remove_files(path, GROUP_FILE.__eq__)
         remove_folder(path)
-    return left_in(path)
+    return [path / name for name in names_of(path)]
 
 
 def delete_run(path: Path) -> None:
@@ -363,8 +363,3 @@ def remove_folder(path: Path) -> None:
     """Remove the folder if it is empty."""
     with contextlib.suppress(OSError):
         path.rmdir()
-
-
-def left_in(path: Path) -> list[Path]:
-    """Return the paths that a deletion left."""
-    return [path / name for name in names_of(path)]

@@ -28,7 +28,6 @@ GATE, FLIGHT, HIL = "gate", "flight", "hil"
 RESULT_FILE = re.compile(rf"(?:{GATE}|{FLIGHT}|{HIL})-.+\.json|{FLIGHT}-.+\.html")
 BEGUN = "begun_us"  # in both, since 1970
 NUMBER = re.compile(r"([0-9]{1,18})")
-DATED = re.compile(r"\d{8}-\d{6}-")
 
 
 def result_file(kind: str, name: str, suffix: str = ".json") -> str:
@@ -109,11 +108,8 @@ def run_names(folder: Path, files: Sequence[str] = (RUN_FILE,)) -> list[str]:
 
 
 def begun_us(path: Path) -> int:
-    """Return when the run or group of this file began, in microseconds since 1970.
-
-    Earlier tools wrote whole seconds, and named the folder in local time, which counts if the file
-    states nothing; without either, the time of the file counts.
-    """
+    """Return when the run or group of this file began, in microseconds since 1970; where it does
+    not say, when the file was written."""
     try:
         document = parse_json(read_limited(path, MAX_JSON_BYTES))
     except ValueError:
@@ -122,11 +118,6 @@ def begun_us(path: Path) -> int:
     begun = stated.get(BEGUN)
     if isinstance(begun, int) and not isinstance(begun, bool) and 0 <= begun <= LAST_US:
         return begun
-    with contextlib.suppress(ValueError):
-        return microseconds_of(str(stated.get("started")))
-    if DATED.match(path.parent.name):
-        with contextlib.suppress(ValueError):
-            return microseconds_of_local(path.parent.name[:15])
     return path.stat().st_mtime_ns // 1000
 
 
@@ -224,12 +215,3 @@ def microseconds_of(stamp: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1_000_000)
-
-
-def microseconds_of_local(stamp: str) -> int:
-    """Return the microseconds since 1970 of a `folder_date` of earlier tools, in the local time of
-    this machine; ValueError if it is none."""
-    try:
-        return int(datetime.strptime(stamp, "%Y%m%d-%H%M%S").timestamp() * 1_000_000)
-    except OverflowError:
-        raise ValueError(f"{stamp} is not a time") from None

@@ -25,7 +25,7 @@ from rltools_host.tree import MARKER, PROJECT, TREE
 FOLDERS = (
     *("cmake", "firmware", "host/native", "lib", "toolchains"),
     *("platforms/rltools_emulated", "platforms/packages/tool-scons"),
-    *(f"host/rltools_host/{room}" for room in ("boards", "build", "toolchain")),
+    "host/rltools_host/build",
 )
 OWN_FOLDERS = ("boards", "contracts", "environments", "experiments")  # of a project
 FILES = (
@@ -67,7 +67,7 @@ def last_change_s() -> float:
 def paths_of_sources(tree: Path, project: Path) -> dict[str, Path]:
     """Return the path of each source by its name in the archive; a project's files replace those of
     the same name."""
-    files = {name: place_of(tree, name) for name in source_files(tree)}
+    files = {name: path_in(tree, name) for name in source_files(tree)}
     if project != tree:
         own = (MARKER, *files_in(project, OWN_FOLDERS))
         files.update({name: project / name for name in own})
@@ -76,17 +76,17 @@ def paths_of_sources(tree: Path, project: Path) -> dict[str, Path]:
 
 def source_files(tree: Path) -> list[str]:
     """Return the paths of the tree's sources, relative to it, in order."""
-    names = [name for name in FILES if place_of(tree, name).is_file()]
+    names = [name for name in FILES if path_in(tree, name).is_file()]
     return sorted([*names, *files_in(tree, (*FOLDERS, *OWN_FOLDERS))])
 
 
-def place_of(tree: Path, name: str) -> Path:
+def path_in(tree: Path, name: str) -> Path:
     return TREE.file(name) if tree == TREE.root else tree / name
 
 
 def files_in(root: Path, folders: Sequence[str]) -> list[str]:
-    present = [folder for folder in folders if place_of(root, folder).is_dir()]
-    return [name for folder in present for name in files_below(str(place_of(root, folder)), folder)]
+    present = [folder for folder in folders if path_in(root, folder).is_dir()]
+    return [name for folder in present for name in files_below(str(path_in(root, folder)), folder)]
 
 
 def files_below(path: str, folder: str) -> Iterator[str]:

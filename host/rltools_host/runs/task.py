@@ -168,9 +168,10 @@ class Task(Struct, frozen=True, omit_defaults=True):
         """Return the arguments of `rlt train` for this task, without its channels."""
         return [
             self.source,
-            *("--algorithm", self.algorithm, "--hidden", ",".join(map(str, self.hidden))),
-            *("--environments", str(self.sizes.environments)),
-            *("--episode-steps", str(self.episode_steps)),
+            *("--algorithm", self.algorithm),
+            *("--set", f"hidden={','.join(map(str, self.hidden))}"),
+            *("--set", f"environments={self.sizes.environments}"),
+            *("--set", f"episode_steps={self.episode_steps}"),
         ]
 
 

@@ -1,5 +1,5 @@
 """The parts of a terminal's screen: a picture that stays in place, a bar, a curve in a line, and
-the steps of a command, as a table that stays in place or as plain lines."""
+the steps of a command."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from rltools_host.lines import UNLIMITED, in_columns, say
+from rltools_host.lines import ProgressLine, say
 from rltools_host.training.progress import Point
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from rich.console import RenderableType
     from rich.live import Live
     from rich.text import Text
 
@@ -150,136 +150,60 @@ def curve(name: str, points: Sequence[Point], end: float, width: int, style: str
 
 
 # -- steps of a command ----------------------------------------------------------------------------
-# Each shows beforehand its purpose, and then its result and how long it took.
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
-MARKS = {WAITING: " ", RUNNING: ">", DONE: "✓", FAILED: "✗"}
-STYLES = {WAITING: "dim", RUNNING: "cyan", DONE: "green", FAILED: "red"}
-WIDEST, BAR = 120, 20
 
 
 @dataclass
 class Step:
-    """One step of a command; `text` is first its purpose, then its activity, then its result."""
+    """One step of a command; `text` is first its purpose, then its result."""
 
     name: str
     text: str
     state: str = WAITING
-    share: float | None = None  # of it that is done
     seconds: float = 0.0
 
 
 class StepsScreen:
-    """The steps as plain lines: one where a step reports something, one when it is done."""
+    """The steps of a command: what each is for, then what it reports and its result, as lines; on a
+    terminal also the share that is done."""
 
     def __init__(self, heading: str, steps: Sequence[Step], stream: IO[str]) -> None:
         self.steps = {step.name: step for step in steps}
-        self.stream = stream
+        self._stream = stream
         self._width = max(map(len, self.steps))
-        self.print(heading)
-        self.begin()
-
-    def begin(self) -> None:
-        self.print(*(f"  {self.label(step)}  {step.text}" for step in self.steps.values()))
+        self._line = ProgressLine()
+        self._print(heading, *(f"  {self._label(step)}  {step.text}" for step in steps))
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[Step]:
         """Yield the step while it is carried out; its `text` is then its result."""
         step = self.steps[name]
-        step.state, step.text, step.share = RUNNING, "", None
+        step.state, step.text = RUNNING, ""
         began = time.monotonic()
-        self.changed(step)
         try:
             yield step
         except BaseException:
             step.state = FAILED
             raise
         else:
-            step.state, step.share = DONE, None
+            step.state = DONE
         finally:
             step.seconds = time.monotonic() - began
-            self.changed(step)
+            self._line.clear()
+        self._print(f"{self._label(step)}  {step.seconds:5.2f} s  {step.text}")
 
-    def label(self, step: Step) -> str:
+    def say(self, text: str) -> None:
+        """Report what the step does."""
+        self._print(f"  {text}")
+
+    def progress(self, step: Step, share: float) -> None:
+        """Show the share of the step that is done."""
+        self._line.write(f"{self._label(step)}  {100 * share:3.0f} %")
+
+    def _label(self, step: Step) -> str:
         return step.name.ljust(self._width)
 
-    def print(self, *lines: str) -> None:
-        say(self.stream, *lines)
-
-    def changed(self, step: Step) -> None:
-        if step.state == DONE:
-            self.print(f"{self.label(step)}  {step.seconds:5.2f} s  {step.text}")
-
-    def say(self, step: Step, text: str) -> None:
-        """Report the step's activity."""
-        step.text = text
-        self.print(f"  {text}")
-
-    def progress(self, step: Step, share: float) -> None:
-        """Note the share of the step that is done."""
-        step.share = share
-
-    def close(self) -> None:
-        """Leave the last picture."""
-
-
-class LiveStepsScreen(StepsScreen):
-    """The steps as a table, drawn where a step begins or ends, and a few times a second in
-    between."""
-
-    def begin(self) -> None:
-        self._shown = InPlace(self.stream)
-        self._draw()
-
-    def changed(self, step: Step) -> None:  # noqa: ARG002 - all of them are drawn
-        self._draw()
-
-    def say(self, step: Step, text: str) -> None:
-        step.text = text.splitlines()[0]
-        self._draw()
-
-    def progress(self, step: Step, share: float) -> None:
-        step.share = share
-        if self._shown.pace.is_due(time.monotonic()):
-            self._draw()
-
-    def close(self) -> None:
-        """Leave the results of the steps, uncut."""
-        from rich.text import Text
-
-        lines = [self._line(step, UNLIMITED).plain for step in self.steps.values()]
-        self._shown.draw(
-            time.monotonic(),
-            lambda width, _: Text("\n".join(in_columns(lines, min(width, WIDEST) - 1))),
-        )
-        self._shown.end()
-
-    def _draw(self) -> None:
-        self._shown.draw(time.monotonic(), self._picture)
-
-    def _picture(self, width: int, _height: int) -> Group:
-        from rich.console import Group
-
-        width = min(width, WIDEST) - 1
-        return Group(*(self._line(step, width) for step in self.steps.values()))
-
-    def _line(self, step: Step, width: int) -> Text:
-        """Return a line such as `✓ fit 1.21 s ...` or `> train ━━━━━╸──── 45 % ...`."""
-        from rich.text import Text
-
-        line = Text(no_wrap=True, overflow="ellipsis")
-        line.append(f" {MARKS[step.state]} {self.label(step)}  ", STYLES[step.state])
-        if step.state == RUNNING and step.share is not None:
-            add_bar(line, step.share, min(BAR, max(8, width // 4)), "cyan")
-            line.append(f"  {100 * step.share:3.0f} %")
-        elif step.state in (DONE, FAILED):
-            line.append(f"{step.seconds:5.2f} s")
-        if step.text:
-            line.append(f"  {step.text}", "dim" if step.state == WAITING else "")
-        line.truncate(max(width, 1), overflow="ellipsis")
-        return line
-
-
-def make_steps_screen(heading: str, steps: Sequence[Step], stream: IO[str]) -> StepsScreen:
-    kind = LiveStepsScreen if can_show(stream) else StepsScreen
-    return kind(heading, steps, stream)
+    def _print(self, *lines: str) -> None:
+        self._line.clear()
+        say(self._stream, *lines)

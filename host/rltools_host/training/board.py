@@ -203,6 +203,7 @@ def run_at_start(plan: Plan, identity: Identity, port: str, sources: str, earlie
         changed=dict(plan.changed),
     )
     description = plan.description
+    memory = firmware.memory_usage(plan.board, plan.program) if plan.program else []
     return structs.replace(
         earlier,
         experiment=description.name,
@@ -219,17 +220,13 @@ def run_at_start(plan: Plan, identity: Identity, port: str, sources: str, earlie
         identity=typed(asdict(identity), StatedIdentity),
         host={**machine()},
         versions=package_versions(),
-        memory=typed(memory_of(plan), list[Memory]),
+        memory=typed(memory, list[Memory]),
         sessions=[*earlier.sessions, session],
         safe_action=list(description.environment.get("safe_action", [])),
         gymnasium=earlier.gymnasium if plan.server is None else plan.server.task,
         fitted=plan.request.fitted or earlier.fitted,
         state="starting",
     )
-
-
-def memory_of(plan: Plan) -> list[firmware.MemoryUsage]:
-    return firmware.memory_usage(plan.board, plan.program) if plan.program else []
 
 
 def view_of(

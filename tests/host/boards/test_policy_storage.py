@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from rltools_host.boards.policy_session import (
     policy_session,
     require_kept,
 )
-from rltools_host.boards.push import PushRequest, policies_on, push, roll_back
+from rltools_host.boards.push import PushRequest, policies_on, push
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
 from rltools_host.errors import PortError, UsageError
@@ -80,44 +79,15 @@ def test_a_policy_of_another_contract_of_this_name_is_kept(run: Path, folder: Pa
     """A task of Gymnasium's may have got other channels under the same name."""
     sha256 = push_here(run)
     confirmed = contents(folder)[own_file(folder).name][0]
-    file = folder / "quadrotor.bin"  # by the old name of the other contract
-    own_file(folder).rename(file)
     assert active(OTHER) is None
-    assert file.read_bytes() == confirmed
     other = make_policy_run(run.parent / "other", QUADROTOR)
     assert push_here(other, OTHER) == parse_policy(QUADROTOR).sha256
-    assert file.read_bytes() == confirmed
-    assert sorted(contents(folder)) == sorted([file.name, own_file(folder, QUADROTOR).name])
-    file.rename(own_file(folder))
+    assert contents(folder)[own_file(folder).name][0] == confirmed
+    assert sorted(contents(folder)) == sorted(
+        [own_file(folder).name, own_file(folder, QUADROTOR).name]
+    )
     assert active() == sha256
     assert active(OTHER) == parse_policy(QUADROTOR).sha256
-
-
-def test_a_file_of_the_old_name_is_found_and_moved_once(run: Path, folder: Path) -> None:
-    sha256 = push_here(run)
-    old = folder / "pendulum.bin"
-    own_file(folder).rename(old)
-    before = contents(folder)
-    assert active() == sha256  # by looking, which moves nothing
-    assert contents(folder) == before
-    other = make_policy_run(run.parent / "other", sample_images()["small_pendulum"])
-    push_here(other)
-    assert list(contents(folder)) == [own_file(folder).name]
-    assert roll_back(HERE).active_sha256 == sha256
-
-
-def test_a_file_of_the_old_name_is_left_where_there_is_a_present_one(
-    run: Path, folder: Path
-) -> None:
-    sha256 = push_here(run)
-    old = folder / "pendulum.bin"
-    shutil.copy(own_file(folder), old)
-    before = old.read_bytes()
-    other = make_policy_run(run.parent / "other", sample_images()["small_pendulum"])
-    assert push_here(other) != sha256
-    assert old.read_bytes() == before
-    own_file(folder).unlink()
-    assert active() == sha256
 
 
 # -- looking ---------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def test_same_bytes_as_cmake(built_firmware: Path, tmp_path: Path, section: str)
 
 def test_a_project_elsewhere_builds_its_own_experiment(tmp_path: Path) -> None:
     """By `pio run` in it, from the installed tree, which stays as it is; a project that was moved
-    asks `rlt boards`."""
+    asks `rlt doctor`."""
     environment = {n: value for n, value in os.environ.items() if not n.startswith("RLT_")}
     environment |= {"PYTHONPATH": str(TREE.root / "host")}
 
@@ -106,7 +106,7 @@ def test_a_project_elsewhere_builds_its_own_experiment(tmp_path: Path) -> None:
     call(tmp_path, "rltools_host", "new", "my-robot", "--project", "my robot", "--contract")
     project = tmp_path / "robot in a box"
     (tmp_path / "my robot").rename(project)
-    call(project, "rltools_host", "boards")
+    call(project, "rltools_host", "doctor")
     settings = dict(json.loads(call(project, "platformio", "project", "config", "--json-output")))
     assert dict(settings["platformio"])["default_envs"] == ["teensy41"]
     for name in ("teensy41", "esp32"):

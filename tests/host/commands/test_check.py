@@ -49,7 +49,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
 ) -> None:
     """The task's code runs in a process of its own, because the user names it."""
     write(short, 3.0)
-    code = cli.run(["check", "gym:drifting.py:Drifting", "--episode-steps", "25", "--json"])
+    code = cli.run(["check", "gym:drifting.py:Drifting", "--set", "episode_steps=25", "--json"])
     printed = capsys.readouterr()
     document = json.loads(printed.out)
     assert code == EnvironmentFaultError.exit_code
@@ -61,7 +61,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
     assert "drifting" not in sys.modules
 
     write(short, 0.01)
-    assert cli.run(["check", "gym:drifting.py:Drifting", "--episode-steps", "25"]) == 0
+    assert cli.run(["check", "gym:drifting.py:Drifting", "--set", "episode_steps=25"]) == 0
     printed = capsys.readouterr()
     assert printed.out.rstrip().endswith("nothing is wrong")
     lines = printed.out.splitlines()

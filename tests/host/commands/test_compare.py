@@ -1,4 +1,4 @@
-"""`rlt compare`: its figures, its page, and other environments, which it refuses."""
+"""`rlt runs compare`: its figures, its page, and other environments, which it refuses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compared(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert cli.run(["compare", *words, "--json"]) == 0
+    assert cli.run(["runs", "compare", *words, "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
@@ -106,7 +106,7 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
     made(path / "a" / "s0", [-5.0, -4.0])
     made(path / "a" / "s1", [-5.0], state="paused")
     made(path / "b" / "s0", [-6.0], state="paused")
-    assert cli.run(["compare", "study", "--json"]) == 0
+    assert cli.run(["runs", "compare", "study", "--json"]) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out)
     assert [each["name"] for each in document["contenders"]] == ["study/a", "study/b"]
@@ -121,11 +121,11 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_other_environments_are_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(runs / "other", [-1.0], learning={**LEARNING, "environment.behavior": 8})
     clause = "the environment's step has changed"
-    assert cli.run(["compare", "one", "other"]) == 2
+    assert cli.run(["runs", "compare", "one", "other"]) == 2
     error = capsys.readouterr().err
     assert f"one and other are of different environments ({clause})" in error
     assert "--any compares them" in error
-    assert cli.run(["compare", "one", "other", "--any"]) == 0
+    assert cli.run(["runs", "compare", "one", "other", "--any"]) == 0
     assert (
         f"note: one and other are of different environments ({clause})" in capsys.readouterr().err
     )
@@ -137,7 +137,7 @@ def test_other_environments_are_refused(runs: Path, capsys: pytest.CaptureFixtur
 def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(runs / "<b>evil", [-300.0, -150.0, -130.0])
     words = ["td3", "sac", "<b>evil", "--threshold", "-150", "--output", "."]
-    assert cli.run(["compare", *words]) == 0
+    assert cli.run(["runs", "compare", *words]) == 0
     assert capsys.readouterr().out.endswith("wrote comparison.html\n")
     content = (runs / "comparison.html").read_text()
     shown = Page(content).words
@@ -150,7 +150,7 @@ def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 of 4 30 3.0" in shown
     assert "<b>evil 1 " in shown
     assert "<b>" not in content, "a name is text"
-    assert "Written by rlt compare from" in shown
+    assert "Written by rlt runs compare from" in shown
     assert "<script" not in content
 
 
@@ -171,5 +171,5 @@ def test_runs_that_differ_in_their_seeds_alone_are_joined(
         ("twin", 1, 9.0),
     ]
     assert len(compared(capsys, *words)["contenders"]) == 6
-    assert cli.run(["compare", "./a0", "./a1", "--join"]) != 0
+    assert cli.run(["runs", "compare", "./a0", "./a1", "--join"]) != 0
     assert "a comparison takes two runs or groups" in capsys.readouterr().err

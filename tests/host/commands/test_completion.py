@@ -1,4 +1,4 @@
-"""`rlt completion bash`, read by bash: what it offers for a word that was begun."""
+"""What a shell reads to complete words, read by bash: what it offers for a word that was begun."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from rltools_host.tree import TREE
 
 ASK = """\
-source <(rlt completion bash)
+source <(_RLT_COMPLETE=source_bash rlt)
 complete -p rlt
 COMP_WORDS=(rlt {words}) COMP_CWORD={last}
 $(complete -p rlt | sed 's/.*-F \\([^ ]*\\) .*/\\1/') rlt
@@ -24,7 +24,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("comp",), {"compare", "completion"}),
+        (("ex",), {"export"}),
         (("train", "pendulum-t"), {"pendulum-td3"}),
         (("train", "--see"), {"--seed", "--seeds"}),
     ],

@@ -39,11 +39,8 @@ def of(words: str, *recorded: str) -> Way:
 
 WAYS = (
     of("adapt log --board host", "adapt.run"),
-    of("boards", "doctor.run_boards"),
     of("check pendulum-td3", "check.run_experiment"),
     of("check gym:Pendulum-v1", "check.run_task"),
-    of("compare a b", "export.compare_runs"),
-    of("completion bash"),
     of("confirm --board host", "policies.confirm"),
     of("demo", "demo.run"),
     of("doctor", "doctor.run"),
@@ -66,6 +63,7 @@ WAYS = (
     of("report r", "export.report"),
     of("rollback --board host", "policies.roll_back"),
     of("runs", "runs.list_runs"),
+    of("runs compare a b", "runs.compare_runs"),
     of("runs rename a b", "runs.rename_run"),
     of("runs delete a", "runs.delete_runs"),
     of("study", "study.list_studies"),
@@ -86,9 +84,9 @@ VALUES = {
     "--activation": "silu",
     "--channels": "{folder}/object.json",
     "--fault": "nan@1",
-    "--hidden": "8,8",
     "--output-activation": "tanh",
     "--seeds": "0-3",
+    "--rotors": "0.1 0.2",
     "--set-file": "{folder}/object.json",
 }
 BY_TYPE = {"integer": "9", "int": "9", "float": "0.5"}
@@ -105,7 +103,7 @@ def words_of(option: Any, folder: Path) -> list[str]:
         return [option.secondary_opts[0] if option.default else option.opts[0]]
     name = max(option.opts, key=len)
     value = VALUES.get(name) or BY_TYPE.get(option.type.name, "word")
-    return [name, value.format(folder=folder)]
+    return [name, *value.format(folder=folder).split()]
 
 
 def words_of_ways(command: str) -> set[str]:

@@ -45,7 +45,7 @@ from run_folders import document_of, new_group
 from waiting import is_running, wait_for
 
 SMALL = (
-    *("--hidden", "8", "--no-tensorboard"),
+    *("--set", "hidden=8", "--no-tensorboard"),
     *("--set", "learning_starts=50", "--set", "eval_freq=1000000"),
 )
 POINT = ("train", f"gym:{gymnasium_points.__file__}:Point", *SMALL)

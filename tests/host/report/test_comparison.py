@@ -1,4 +1,4 @@
-"""What a comparison says, figure by figure; `rlt compare` is in commands/test_compare.py."""
+"""What a comparison says, figure by figure; `rlt runs compare` is in commands/test_compare.py."""
 
 from __future__ import annotations
 

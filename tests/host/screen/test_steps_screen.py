@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rltools_host.screen.terminal import Step, StepsScreen, make_steps_screen
+from rltools_host.screen.terminal import Step, StepsScreen
 
 
 def steps() -> list[Step]:
@@ -16,15 +16,13 @@ def steps() -> list[Step]:
 
 def test_elsewhere_lines_say_what_is_done_and_what_came_of_it() -> None:
     stream = io.StringIO()
-    screen = make_steps_screen("a to b: 9 s", steps(), stream)
-    assert type(screen) is StepsScreen
+    screen = StepsScreen("a to b: 9 s", steps(), stream)
     with screen.step("fit") as step:
         screen.progress(step, 0.5)
-        screen.say(step, "half")
+        screen.say("half")
         step.text = "found"
     with pytest.raises(KeyboardInterrupt), screen.step("train"):
         raise KeyboardInterrupt
-    screen.close()
     begin, rest = stream.getvalue().split("  half\n")
     assert begin == "a to b: 9 s\n  fit    the parameters\n  train  a policy\n"
     assert re.fullmatch(r"fit     0\.\d\d s  found\n", rest)

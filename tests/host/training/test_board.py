@@ -147,7 +147,7 @@ def test_commands_take_the_best_policy(
     said(f"report {whole} --which best -o {page}", capsys)
     assert "the policy of step 300, evaluated best in training, earns" in page.read_text()
     assert "of step 300, 3-64-64-1" in said(f"push {whole} --which best --board host", capsys)
-    words = f"hil --run {whole} --which best --board host --inputs 9 --samples 9"
+    words = f"hil --run {whole} --board host --inputs 9 --samples 9"
     assert "18 of 18 inputs" in said(words, capsys)
     assert rlt.Run(whole, {}).best_policy.step == BEST_AT
     assert rlt.Policy.load(whole, which="best").step == BEST_AT

@@ -81,7 +81,7 @@ def test_commands_know_a_tuning(
     assert cli.run(["report", str(path)]) == 0
     page = (path / "report.html").read_text()
     assert "trial 3" in page
-    assert cli.run(["compare", str(path)]) == 0
+    assert cli.run(["runs", "compare", str(path)]) == 0
     assert "t3" in capsys.readouterr().out
     (entry,) = entries(path.parent)
     assert (entry.state, entry.is_group) == ("finished", True)

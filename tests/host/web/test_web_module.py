@@ -93,7 +93,7 @@ console.log(JSON.stringify({ before, isStopped, why, after: run.stopped() }));
             "environment_state/angle_rad",
             "-1e38",
             r"a reward is not finite; state angle_rad -1e38, velocity_rad_s -?\d[0-9.]*; "
-            r"action torque -?0\.\d+; the environment gives it: mend it, or end its episodes "
+            r"action torque -?0\.\d+; fix the environment, or end its episodes "
             r"before",
         ),
         ("critic_1/0/weights", "NaN", "a loss is not finite; try a smaller learning_rate"),

@@ -12,7 +12,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -38,14 +37,6 @@ USUAL_SEED = 4_000_000_000  # of the gates, held out from training
 MIN_TRIAL_S, TRIAL_PER_FLOWN_S = 300.0, 100.0
 TRIAL_TO_EXHAUST_S = 20.0
 ASK_AGAIN_S = 0.1
-
-
-class Watcher(Protocol):
-    """An observer of a flight."""
-
-    def begin(self, result: LoopResult) -> None: ...
-    def ticked(self, trace: Trace) -> None: ...
-    def end(self) -> None: ...
 
 
 def rule_of(seconds: float, gate: Gate | None = None) -> Rule:
@@ -126,7 +117,7 @@ class BoardFlight:
         request: FlyRequest,
         image: PolicyImage,
         policies: PolicyClient,
-        watcher: Watcher,
+        watch: Callable[[LoopResult], None],
         say: Say,
     ) -> None:
         self.result = LoopResult(
@@ -143,7 +134,7 @@ class BoardFlight:
         self._request = request
         self._image = image
         self._policies = policies
-        self._watcher = watcher
+        self._watch = watch
         self._say = say
 
     def carry_out(self, loop: TickLoop, in_trial: bool) -> None:
@@ -159,13 +150,12 @@ class BoardFlight:
         result.table = here.library.table_name(int(here.read()["table"]))
         result.latency_ms = 1e3 * here.library.tick_s * int(here.read()["latency"])
         result.host_trace = fly(here, HostPilot(self._image, in_trial), link, request.ticks)
-        self._watcher.begin(result)
         begun = time.monotonic()
 
         def look(trace: Trace) -> None:
             result.wall_s = time.monotonic() - begun
             result.trace = trace
-            self._watcher.ticked(trace)
+            self._watch(result)
 
         try:
             pilot = BoardPilot(loop)
@@ -174,7 +164,6 @@ class BoardFlight:
             raise Interrupted(f"interrupted at {result.flown_s:.2f} s of the flight") from None
         finally:
             result.repeated = loop.repeated
-            self._watcher.end()
         for line in lines(result):
             self._say(line)
         self._judge(in_trial)
@@ -211,12 +200,12 @@ class BoardFlight:
 def fly_over_board(
     request: FlyRequest,
     say: Say,
-    watcher: Watcher,
+    watch: Callable[[LoopResult], None] = lambda _: None,
     keep: Callable[[LoopResult], None] = lambda _: None,
 ) -> LoopResult:
-    """Push the run's policy, fly it as its trial, and return the result. `keep` is called with the
-    result of each flight that began, also where it failed; an error has the result as its details.
-    """
+    """Push the run's policy, fly it as its trial, and return the result. `watch` is called with the
+    result so far after each tick, `keep` with that of each flight that began, also where it failed;
+    an error has the result as its details."""
     request.check()
     image = read_leaving_policy(request.run, request.which, say)
     check_policy(image)
@@ -225,7 +214,7 @@ def fly_over_board(
     push = PushRequest(request.run, request.target, request.trial_limit_s)
     outcome = PushResult(board.name)
     with policy_session(request.target) as (session, identity):
-        flight = BoardFlight(request, image, session.policies, watcher, say)
+        flight = BoardFlight(request, image, session.policies, watch, say)
 
         flight.result.counts_instructions = identity.counts_instructions
 

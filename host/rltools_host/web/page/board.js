@@ -225,7 +225,7 @@ export class Board {
   }
 
   /** Resumes from a rest; onAccepted() as for command(). */
-  goOn(onAccepted) {
+  resumeFromRest(onAccepted) {
     return this.#train("MAV_CMD_RLT_RESUME", "resume", onAccepted);
   }
 

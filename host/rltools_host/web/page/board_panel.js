@@ -16,7 +16,7 @@ const sentence = (text) =>
 
 /** `page` is what this asks of the rest of it (main.js): experiment() gives {description,
  * compiled}, settings() its fields, played() the policy that is played as {image, name}, run() the
- * run that is at rest as {step, hash, file, values}; begin(), goOn(), progress(), evaluation() and
+ * run that is at rest as {step, hash, file, values}; begin(), boardContinues(), progress(), evaluation() and
  * state() show a board's run; open(file) and download(bytes, name). */
 export class BoardPanel {
   constructor(page) {

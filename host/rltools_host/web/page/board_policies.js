@@ -25,7 +25,7 @@ export class PolicyPart {
   /** Clears the panel: the board is gone. */
   forget() {
     this.policies = this.slots = null;
-    this.push = null; // whose trial goes on, verified
+    this.push = null; // whose verified trial is running
   }
 
   /** Shows a board that was connected. */

@@ -20,7 +20,7 @@ export class TrainingPart {
     panel.onClick("set", setting, () => this.#setParameters());
     panel.onClick("read", "Reading the hyperparameters.", () => this.#readParameters());
     panel.onClick("pause", "Asking for a pause.", () => this.#pause());
-    panel.onClick("resume", "Asking it to go on.", () => this.#resume());
+    panel.onClick("resume", "Resuming it.", () => this.#resume());
     panel.onClick("send", "Sending this page's run.", () => this.#sendRun());
     panel.onClick("fetch-checkpoint", "Fetching the checkpoint.", () => this.#fetchCheckpoint());
     panel.onClick("fetch-policy", "Fetching the policy.", () =>
@@ -222,7 +222,7 @@ export class TrainingPart {
           `${short(there.hash)}… instead of step ${counted(step)} in ${short(hash)}…: send it again`,
       );
     }
-    page.goOn(values);
+    page.boardContinues(values);
     page.state(step, hash, `${board.identity.board} on ${board.name}`, values);
     this.panel.say(`The board has the run at step ${counted(step)}: state ${short(hash)}… verified.`);
   }

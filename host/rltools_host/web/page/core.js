@@ -33,15 +33,15 @@ export async function chooseModule(read) {
 }
 
 export const TRAINING = 0, EVALUATION_DUE = 1, FINISHED = 2, NOT_FINITE = 3; // of train()
-export const GOES_ON = 0, ENDED = 1; // of stepEpisode()
+export const CONTINUES = 0, ENDED = 1; // of stepEpisode()
 const HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32;
 const DIMENSIONS_AT = 16; // in a policy image: of observations and actions, 16 bits each
 
-/** What to do where training stopped: a board's text names the state where an environment's step gave
- * what is not finite. */
+/** Returns what to do where training stopped: a board's text has the state of a step that was not
+ * finite. */
 export const remedyOf = (why) =>
   why.includes("; state ")
-    ? "the environment gives it: mend it, or end its episodes before"
+    ? "fix the environment, or end its episodes before"
     : "try a smaller learning_rate";
 
 /** A file was refused; the message says why. */
@@ -171,9 +171,9 @@ export class Core extends Module {
 
   /** Returns the first examples of that image, run here: {observation}, the first {layers}' checksums and the
    * {action}, bits as numbers. */
-  examples(most) {
+  examples(limit) {
     const { observations, actions } = this.#dimensions;
-    const count = Math.min(most, this.exports.example_count());
+    const count = Math.min(limit, this.exports.example_count());
     return Array.from({ length: count }, (_, number) => {
       const layers = this.exports.run_example(number), address = this.exports.transfer_buffer();
       const words = new Uint32Array(this.exports.memory.buffer, address, observations + layers + actions);
@@ -198,9 +198,9 @@ export class Core extends Module {
 
   // The state's bytes in `file`, in pieces as large as the module transfers them.
   #pieces(file, transfer) {
-    const most = this.exports.transfer_bytes();
-    for (let offset = HEADER_BYTES; offset < file.length; offset += most) {
-      transfer(offset - HEADER_BYTES, file.subarray(offset, offset + most));
+    const size = this.exports.transfer_bytes();
+    for (let offset = HEADER_BYTES; offset < file.length; offset += size) {
+      transfer(offset - HEADER_BYTES, file.subarray(offset, offset + size));
     }
   }
 }

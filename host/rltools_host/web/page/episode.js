@@ -1,6 +1,6 @@
 // An episode that a policy plays in the page, step by step in real time, by the environment's
 // picture. flight_panel.js has the same for a quadrotor.
-import { Core, ENDED, GOES_ON } from "./core.js";
+import { Core, ENDED, CONTINUES } from "./core.js";
 import { Picture } from "./picture.js";
 
 const SHOWN = 4; // channels in words
@@ -71,7 +71,7 @@ export class EpisodePlayer {
     let outcome = null;
     for (this.due += seconds; this.due >= interval && outcome !== ENDED; this.due -= interval) {
       outcome = this.core.exports.step_episode(this.pushing ? Number(this.elements.slider.value) : NaN);
-      if (outcome !== GOES_ON && outcome !== ENDED) return false;
+      if (outcome !== CONTINUES && outcome !== ENDED) return false;
     }
     if (outcome !== null) this.#draw();
     return outcome === ENDED;

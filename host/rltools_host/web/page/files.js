@@ -97,7 +97,7 @@ function store({ offset, data }, content, missing) {
   return rest.filter(([first, last]) => first < last);
 }
 
-/** Transfers whole files, one at a time. Numbers begin at random and go on from one transfer to the
+/** Transfers whole files, one at a time. Numbers begin at random and continue from one transfer to the
  * next, so that an answer to an earlier one has others. progress(done, all) counts bytes. */
 export class Files {
   constructor(connection) {
@@ -263,9 +263,9 @@ export class Files {
     // A link may have lost the request, or the last packet, but one that loses most of a burst has
     // no room for it.
     const came = before - total(missing),
-      most = Math.min(before, BURST_PACKETS * DATA_BYTES);
+      whole = Math.min(before, BURST_PACKETS * DATA_BYTES);
     if (!came) this.burstsLeft--;
-    else this.burstsLeft = isEnded || 2 * came >= most ? VAIN_BURSTS : 0;
+    else this.burstsLeft = isEnded || 2 * came >= whole ? VAIN_BURSTS : 0;
     return missing;
   }
 

@@ -1,8 +1,8 @@
-// Flights of a quadrotor in the core (host/native/flight_module.cpp). Names, bounds and places of
+// Flights of a quadrotor in the core (host/native/flight_module.cpp). Names, bounds and positions of
 // all numbers are those of flight.json, which `rlt web` takes from the core.
 import { Module, bitsOf } from "./core.js";
 
-export const GOES_ON = 0; // of fly(); else a number of flight.json's causes
+export const CONTINUES = 0; // of fly(); else a number of flight.json's causes
 const TICKS_AT_ONCE = 250;
 
 export class Flight extends Module {
@@ -74,8 +74,8 @@ export class Trials {
       const ticks = Math.min(TICKS_AT_ONCE, gate.ticks - now.ticks);
       const cause = exports.fly(ticks);
       now.ticks += ticks;
-      if (cause === GOES_ON && now.ticks < gate.ticks) continue;
-      if (cause === GOES_ON && exports.judged_ticks_within() >= gate.needed) now.hovered++;
+      if (cause === CONTINUES && now.ticks < gate.ticks) continue;
+      if (cause === CONTINUES && exports.judged_ticks_within() >= gate.needed) now.hovered++;
       now.flown++;
       now.ticks = 0;
       if (now.flown < this.count) continue;

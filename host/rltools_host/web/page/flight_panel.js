@@ -1,7 +1,7 @@
 // A flight of a quadrotor in the page: flown at the contract's rate in real time, drawn in 3-D,
 // pushed, and with another airframe or wind while it flies. Its policies are tried in the gate.
 import { chooseModule, read } from "./core.js";
-import { Flight, GOES_ON, Trials } from "./flight.js";
+import { Flight, CONTINUES, Trials } from "./flight.js";
 import { Scene } from "./scene.js";
 import { Settings, isWithin } from "./settings.js";
 
@@ -92,8 +92,8 @@ export class FlightPlayer {
     this.time += seconds;
     const cause = this.flight.exports.fly(ticks);
     this.#draw(seconds);
-    if (cause !== GOES_ON && !isTraining) this.say(`The flight ended: ${this.document.causes[cause]}.`);
-    return cause !== GOES_ON || (isTraining && this.time > TRAINING_S);
+    if (cause !== CONTINUES && !isTraining) this.say(`The flight ended: ${this.document.causes[cause]}.`);
+    return cause !== CONTINUES || (isTraining && this.time > TRAINING_S);
   }
 
   // ---- The drone ----

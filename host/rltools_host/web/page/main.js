@@ -17,7 +17,7 @@ const worker = new Worker("worker.js", { type: "module" });
 const elements = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
 let site, description, compiled, settings;
 let boardChanged; // to call when another experiment is shown
-let giveRun = () => {}; // to the board, once the worker has sent it
+let resolveRun = () => {}; // to the board, once the worker has sent it
 let player = null; // of what is shown: an EpisodePlayer or a FlightPlayer
 let lacking = ""; // why there is none
 let openedImage = null; // of the file that is played
@@ -210,7 +210,7 @@ const answers = {
     download(file, `${description.name}-${step}.safetensors`);
   },
   run(data) {
-    giveRun(data);
+    resolveRun(data);
   },
   restored({ values, assumed }) {
     for (const [name, value] of Object.entries(values)) settings.set(name, value);
@@ -222,7 +222,7 @@ const answers = {
     playTraining();
     const which = assumed.length === description.hyperparameters.length ? "the hyperparameters" : assumed.join(", ");
     const clause = assumed.length ? ` It does not state ${which}: the fields' values are taken.` : "";
-    say(`Checkpoint restored: Train goes on with it.${clause}`);
+    say(`Checkpoint restored: Train continues it.${clause}`);
   },
   refused({ what, reason }) {
     say(what ? `${what}: ${reason}.` : `${reason}.`, true);
@@ -387,7 +387,7 @@ boardChanged = prepareBoard({
     boardValues = values;
     showRunOf("board", values.steps);
   },
-  goOn(values) {
+  boardContinues(values) {
     [reporter, boardValues] = ["board", values];
     markFields();
   },
@@ -400,7 +400,7 @@ boardChanged = prepareBoard({
     if (training === "running" || training === "none") return null;
     const values = ranWith;
     worker.postMessage({ kind: "run" });
-    return new Promise((resolve) => (giveRun = (found) => resolve({ ...found, values })));
+    return new Promise((resolve) => (resolveRun = (found) => resolve({ ...found, values })));
   },
   progress: (report) => reporter === "board" && showReport(report),
   evaluation: (report) => reporter === "board" && showEvaluation(report),

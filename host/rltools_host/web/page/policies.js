@@ -8,8 +8,7 @@ import { BoardError, LinkLost, exchange } from "./link.js";
 
 export const CANDIDATE_PATH = "/candidate.rltp",
   CONTRACT_PATH = "/contract.bin";
-export const EMPTY = 0,
-  ACTIVE = 1,
+export const ACTIVE = 1,
   STAGED = 2,
   TRIAL = 3,
   PREVIOUS = 4; // RLT_SLOT_USE
@@ -212,7 +211,7 @@ export class Policies {
         : verb === "roll back"
           ? "there is no policy before the active one"
           : slots.withUse(STAGED)
-            ? "it gives no reason, reset it and try again"
+            ? "no reason is known, reset it and try again"
             : slots.drop || "another program has changed its policies meanwhile";
     return new BoardError(
       `the board on ${this.board.name} ${isAccepted ? "did not" : "refuses to"} ${verb}: ${why}`,

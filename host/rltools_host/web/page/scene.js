@@ -161,9 +161,9 @@ export class Scene {
     if (thickness > 0) pen.stroke();
     pen.globalAlpha = 1;
   }
-  #circle(place, color, thickness, options) {
+  #circle(at, color, thickness, options) {
     const angles = Array.from({ length: CORNERS + 1 }, (_, k) => (TURN * k) / CORNERS);
-    this.#line(angles.map((angle) => place(Math.cos(angle), Math.sin(angle))), color, thickness, options);
+    this.#line(angles.map((angle) => at(Math.cos(angle), Math.sin(angle))), color, thickness, options);
   }
   #arrow(from, to, color, thickness) {
     const a = this.#project(from), b = this.#project(to);
@@ -223,22 +223,22 @@ export class Scene {
     const { position_m: p, attitude, rotor_speed: speeds, thrusts } = moment;
     const larger = Math.max(1, ARM / Math.hypot(reachX, reachY));
     const [x, y] = [reachX * larger, reachY * larger], size = Math.hypot(x, y);
-    const place = (v) => add(p, turned(attitude, v));
+    const at = (v) => add(p, turned(attitude, v));
     const hubs = HUBS.map(([front, left]) => [front * x, left * y, 0]);
-    const farther = hubs.map((hub, k) => [this.#seen(place(hub))[2], k]).sort((a, b) => b[0] - a[0]);
+    const farther = hubs.map((hub, k) => [this.#seen(at(hub))[2], k]).sort((a, b) => b[0] - a[0]);
     for (const [, k] of farther) {
       const [hx, hy] = hubs[k], top = 0.2 * size, disc = 0.55 * size;
       const color = k === 0 || k === 3 ? "--second" : "--faint";
-      this.#line([place([0, 0, 0]), place(hubs[k]), place([hx, hy, top])], "--third", 3);
-      const round = (c, s) => place([hx + disc * c, hy + disc * s, top]);
+      this.#line([at([0, 0, 0]), at(hubs[k]), at([hx, hy, top])], "--third", 3);
+      const round = (c, s) => at([hx + disc * c, hy + disc * s, top]);
       this.#circle(round, color, 1.5, { fill: 0.08 + 0.4 * speeds[k] });
       this.spin[k] += (k % 2 ? -1 : 1) * TURN * 4 * speeds[k] * Math.min(seconds, 0.05);
       const c = Math.cos(this.spin[k]), s = Math.sin(this.spin[k]);
       this.#line([round(c, s), round(-c, -s)], color, 2);
       const reach = top + 1.6 * size * thrusts[k];
-      if (thrusts[k] > 0.01) this.#line([place([hx, hy, top]), place([hx, hy, reach])], "--good", 3);
+      if (thrusts[k] > 0.01) this.#line([at([hx, hy, top]), at([hx, hy, reach])], "--good", 3);
     }
-    this.#line([place([0, 0, 0]), place([1.3 * size, 0, 0])], "--second", 4); // forward
+    this.#line([at([0, 0, 0]), at([1.3 * size, 0, 0])], "--second", 4); // forward
   }
 
   #wind(p, wind) {

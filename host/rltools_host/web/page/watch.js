@@ -15,7 +15,7 @@ export const resultOf = (message) => ({ ...message, hash: hexadecimal(message.st
 
 /** Reports until training is at rest. `result` is then RLT_RESULT; it fails where the board's
  * training stops, or where the board restarts, falls silent or is lost. A rest for the best policy
- * is none of them: the policy is fetched, and the run goes on. */
+ * is none of them: the policy is fetched, and the run resumes. */
 export class Watch {
   constructor(board, take) {
     Object.assign(this, {
@@ -81,7 +81,7 @@ export class Watch {
       return;
     }
     const isResult = kind === "RLT_RESULT";
-    if (this.isKeeping && (isResult || kind === "RLT_IDENTITY")) return; // of before it goes on
+    if (this.isKeeping && (isResult || kind === "RLT_IDENTITY")) return; // from before it resumed
     if (kind === "RLT_IDENTITY") return this.#judge(message.state);
     this.lastSign = performance.now();
     if (isResult) return this.#rest(resultOf(message));
@@ -100,7 +100,7 @@ export class Watch {
         this.isKeeping = true;
         await this.#keep(result);
         if (result.state === PAUSED && !board.isPausing && !this.isEnded) {
-          return await board.goOn(() => this.#wake());
+          return await board.resumeFromRest(() => this.#wake());
         }
       }
       this.#settle(() => this.resolve(result));

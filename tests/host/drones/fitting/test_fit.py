@@ -172,7 +172,7 @@ def test_rotors_that_turn_the_other_way_are_named(tmp_path: Path) -> None:
 
 # -- the command -----------------------------------------------------------------------------------
 
-PLACES = ("--mass", "0.0306", "--rotor-x", "0.028", "--rotor-y", "0.028")
+PLACES = ("--mass", "0.0306", "--rotors", "0.028", "0.028")
 
 
 @pytest.mark.parametrize("seconds", [1.5, pytest.param(10.5, marks=pytest.mark.all)])
@@ -225,7 +225,7 @@ def test_example_becomes_a_file_of_settings(
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--mass", "1", "--rotor-x", "1"], UsageError, "--rotor-x and --rotor-y go together"),
+        (["--mass", "1", "--rotors", "1", "2"], UsageError, "--rotors 2: choose a number above 0"),
         ([*PLACES, "--out", "no/such/folder"], DiskError, "cannot write no/such/folder"),
     ],
 )

@@ -27,7 +27,7 @@ from rltools_host.commands.policies import list_policies
 from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
-from rltools_host.drones.flight.loop import Answer, BoardPilot, Trace
+from rltools_host.drones.flight.loop import Answer, BoardPilot
 from rltools_host.drones.flight.result import TIME_OVER, LoopResult, lines
 from rltools_host.drones.flight.simulator import flight_library, fly
 from rltools_host.errors import (
@@ -48,12 +48,10 @@ TILTED = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.2, "start_
 
 
 class Watcher:
-    def begin(self, result: LoopResult) -> None:
+    result: LoopResult
+
+    def __call__(self, result: LoopResult) -> None:
         self.result = result
-
-    def ticked(self, trace: Trace) -> None: ...
-
-    def end(self) -> None: ...
 
 
 @pytest.fixture
@@ -383,15 +381,14 @@ def test_other_bits_are_found_at_their_tick(good: Path, monkeypatch: pytest.Monk
 # -- what ends a flight ----------------------------------------------------------------------------
 
 
-class Interrupting(Watcher):
-    def ticked(self, trace: Trace) -> None:
-        if trace.count == 30:
-            raise KeyboardInterrupt
+def interrupting(result: LoopResult) -> None:
+    if result.ticks == 30:
+        raise KeyboardInterrupt
 
 
 def test_ctrl_c_in_mid_flight_leaves_no_trial(good: Path, tcp_board: PolicyTarget) -> None:
     with pytest.raises(Interrupted, match=r"interrupted at 0.06 s of the flight; no policy acts"):
-        fly_over_board(request_of(good, tcp_board), lambda _: None, Interrupting())
+        fly_over_board(request_of(good, tcp_board), lambda _: None, interrupting)
     assert [use for use, _ in uses(tcp_board)] == ["empty", "empty"]
 
 
@@ -403,14 +400,13 @@ def test_a_board_that_dies_in_mid_flight(good: Path, monkeypatch: pytest.MonkeyP
         links.append(real_open(*arguments))  # type: ignore[arg-type]
         return links[-1]
 
-    class Killing(Watcher):
-        def ticked(self, trace: Trace) -> None:
-            if trace.count == 30:
-                os.kill(links[-1].process_id, signal.SIGKILL)
+    def killing(result: LoopResult) -> None:
+        if result.ticks == 30:
+            os.kill(links[-1].process_id, signal.SIGKILL)
 
     monkeypatch.setattr(policy_board, "open_board_link", remember)
     with pytest.raises(LinkLostError) as caught:
-        fly_over_board(request_of(good), lambda _: None, Killing())
+        fly_over_board(request_of(good), lambda _: None, killing)
     assert re.fullmatch(
         r"lost the program of board host: .*; the board drops it within 300 s",
         str(caught.value),

@@ -1,4 +1,4 @@
-"""The replay's page, and the picture of a flight on a terminal."""
+"""The replay's page."""
 
 from __future__ import annotations
 
