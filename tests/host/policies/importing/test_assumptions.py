@@ -30,6 +30,7 @@ from rltools_host.policies.importing.proof import image_of, normalized_stages
 from rltools_host.policies.importing.reading import read_foreign
 from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy
 from rltools_host.policies.importing.sbx import function_name
+from rltools_host.policies.importing.stable_baselines3 import vec_normalize
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
 
@@ -118,6 +119,15 @@ def test_what_an_archive_states_is_read(name: str) -> None:
     given = imported.image.evaluate(sampled(imported.target.contract, 1000))
     assert np.abs(given - np.load(FOLDER / f"{name}.npy")).max() <= 2e-6
     assert [each for each in imported.assumed if "normalizer" not in each] == []
+
+
+def test_a_vec_normalize_of_rewards_alone_leaves_the_observations() -> None:
+    content = (FOLDER / "sb3_ppo_vec_normalize.pkl").read_bytes()
+    stated = b"norm_obs" + pickle.MEMOIZE
+    off = content.replace(stated + pickle.NEWTRUE, stated + pickle.NEWFALSE)
+    assert len(vec_normalize(content)) == 2  # the statistics and the clip
+    assert off != content
+    assert vec_normalize(off) == []
 
 
 def jax_function(kind: str, name: str, module: str) -> Call:
