@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from gymnasium_points import Point
+from gymnasium_points import STEPS, Point
 from rltools_host.environments.player import (
     DONE,
     EVALUATION_SLOT,
@@ -249,6 +249,15 @@ def test_an_evaluation_takes_the_safe_action_where_a_board_would() -> None:
     environment.step(PUSH)
     environment.step(PUSH)
     assert given[6:] == [1.0, 0.5, 1.0]
+
+
+def test_an_evaluation_ends_where_the_environment_truncates() -> None:
+    environment = flat_maker(TASK, Point)()
+    environment.reset(seed=1)
+    still = np.array([0.5], np.float32)
+    ends = [environment.step(still)[2:4] for _ in range(STEPS)]
+    assert ends == [(False, False)] * (STEPS - 1) + [(False, True)]
+    assert TASK.episode_steps > STEPS
 
 
 def test_an_observation_that_is_not_finite_is_a_fault_and_not_outside(player: Player) -> None:
