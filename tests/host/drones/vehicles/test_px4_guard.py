@@ -310,6 +310,17 @@ def test_what_cannot_be_heard_is_asked_for_half_a_minute() -> None:
     assert down(is_armed=False)[0] == "it is disarmed"
 
 
+def test_what_bounces_is_not_disarmed_in_the_air() -> None:
+    class Bouncing(FakeVehicle):
+        def pump(self) -> None:
+            super().pump()
+            self.is_on_ground = self.since() < 1.0
+
+    vehicle = Bouncing(mode=LAND, disarms_at=130.0)
+    assert bring_down(vehicle) == "it is disarmed"  # type: ignore[arg-type]
+    assert vehicle.disarm_asked_at == []
+
+
 def test_what_a_pilot_flies_is_left_to_him() -> None:
     how, vehicle = down(mode=Mode(3))
     assert (how, vehicle.asked_at) == ("it is left to its pilot, in PX4's mode Position", [])
