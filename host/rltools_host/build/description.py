@@ -243,5 +243,5 @@ def string_literal(text: str) -> str:
 
 
 def comment_text(text: str) -> str:
-    """Return text that can neither end a comment's line nor continue it."""
-    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
+    """Return text that can neither end a comment's line nor continue it, as `??/` does in C99."""
+    return "".join(c if c.isprintable() and c not in "\\?" else "_" for c in text)

@@ -40,4 +40,4 @@ def test_names_of_experiments(value: object, expected: bool) -> None:
 def test_in_sources_and_sentences() -> None:
     assert described(23) == 'plain text of 1 to 23 bytes, without ", \\ and ?'
     assert string_literal(' ~a"\\?\x1f\x7fé') == r'" ~a\042\134\077\037\177\303\251"'
-    assert comment_text("a\\\n\x1bé?") == "a???é?"
+    assert comment_text("a\\\n\x1bé?") == "a___é_"

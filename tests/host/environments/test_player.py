@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from gymnasium_points import Point
+from gymnasium_points import STEPS, Point
 from rltools_host.environments.player import (
     DONE,
     EVALUATION_SLOT,
@@ -22,6 +22,7 @@ from rltools_host.environments.player import (
     flat_maker,
 )
 from rltools_host.environments.task import TaskRequest, task_of
+from rltools_host.errors import UsageError
 
 PUSH = np.array([1.0], np.float32)
 
@@ -229,3 +230,37 @@ def test_an_evaluation_takes_the_safe_action_where_a_board_would() -> None:
     environment.step(PUSH)
     environment.step(PUSH)
     assert given[6:] == [1.0, 0.5, 1.0]
+
+
+def test_an_evaluation_ends_where_the_environment_truncates() -> None:
+    environment = flat_maker(TASK, Point)()
+    environment.reset(seed=1)
+    still = np.array([0.5], np.float32)
+    ends = [environment.step(still)[2:4] for _ in range(STEPS)]
+    assert ends == [(False, False)] * (STEPS - 1) + [(False, True)]
+    assert TASK.episode_steps > STEPS
+
+
+def test_an_observation_that_is_not_finite_is_a_fault_and_not_outside(player: Player) -> None:
+    player.reset(0, 1)
+    Faulty.faults = [result((np.nan, 0.0))]
+    assert player.step(0, PUSH)[0] == LOST
+    assert (player.faults.outside, player.faults.count) == (0, 1)
+
+
+def test_an_evaluation_notes_the_first_fault_and_ends_episodes_with_others(
+    player: Player, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert player.faults.count == 0
+    environment = flat_maker(TASK, Faulty)()
+    Faulty.faults = [ValueError("once")]
+    assert environment.reset(seed=1)[0].shape == (2,)
+    assert environment.step(PUSH)[3] is False
+    Faulty.faults = [ValueError("no"), ValueError("twice"), ValueError("twice")]
+    assert environment.step(PUSH)[1:4] == (0.0, False, True)
+    with pytest.raises(
+        UsageError, match=r"the environment cannot be reset; first: reset raised Va"
+    ):
+        environment.reset(seed=2)
+    note = "note: Point failed in an evaluation: reset raised ValueError: once\n"
+    assert capsys.readouterr().err == note

@@ -47,6 +47,7 @@ RISCV = (*("--specs=picolibc.specs", "-isystem", str(TREE.root / "lib" / "freest
 # Reads observations; writes what begin() returned, then what step() returned and each action.
 PROGRAM = """
 #include <cstdio>
+#include <cstring>
 #include <{name}.h>
 int main() {{
   const unsigned char accepted = {name}.begin();
@@ -56,6 +57,10 @@ int main() {{
   while (std::fread(observation, sizeof(observation), 1, stdin) == 1) {{
     now_us += {name}Class::kStepInterval_us;
     const unsigned char acted = {name}.step(now_us, observation, action);
+    // Before the next tick the action is held, and with it whether it is the safe one.
+    float held[{name}Class::kActionDim];
+    if ({name}.step(now_us + 1, observation, held) != (acted == 1)) return 1;
+    if (std::memcmp(held, action, sizeof(action)) != 0) return 1;
     std::fwrite(&acted, 1, 1, stdout);
     std::fwrite(action, sizeof(action), 1, stdout);
   }}

@@ -133,6 +133,34 @@ void check_whole(const Words& words) {
   }
 }
 
+// Outputs of about every second observation are infinite, by the last layer's numbers: the image
+// says what then becomes of the hidden state.
+void check_overflowing(Bytes image) {
+  rlt::PolicyView view;
+  rlt_policy_t policy;
+  const Words whole(image);
+  require(both_accept(whole, view, policy), "the image is refused");
+  const rlt::PolicyImageLayer& last = view.layers[view.header->layer_count - 1];
+  if (rlt::is_recurrent(last)) return;
+  const auto place = static_cast<std::size_t>(
+      reinterpret_cast<const std::uint8_t*>(&last.activation) - whole.image());
+  image[place] = static_cast<std::uint8_t>(rlt::Activation::identity);
+  const std::uint32_t weights = std::uint32_t{last.input_dim} * last.output_dim;
+  const auto first = static_cast<std::size_t>(reinterpret_cast<const std::uint8_t*>(view.examples) -
+                                              whole.image()) -
+                     4 * (weights + last.output_dim);
+  for (std::uint32_t i = 0; i < weights + last.output_dim; i++) {
+    const bool is_bias = i >= weights;
+    const float value = is_bias || i / last.output_dim % 2 == 0 ? 3.4e38f : -3.4e38f;
+    std::memcpy(&image[first + 4 * i], &value, 4);
+  }
+  const std::uint32_t sum = rlt::policy_image_crc32(image.data(), image.size());
+  std::memcpy(&image[12], &sum, 4);
+  const Words words(image);
+  require(both_accept(words, view, policy), "the image is refused");
+  compare(view, policy, 100);
+}
+
 // -- damaged images -------------------------------------------------------------------------------
 
 void check_damaged(const Bytes& whole) {
@@ -192,6 +220,7 @@ int main(int argument_count, char** arguments) {
     std::printf("%s\n", arguments[i]);
     const Words words(image);
     check_whole(words);
+    check_overflowing(image);
     for (int k = std::atoi(arguments[1]); k > 0; k--) check_damaged(image);
   }
   return 0;

@@ -284,6 +284,10 @@ TEST_CASE("its functions in C, from the start to a roll-back") {
   CHECK(step(kGood) == RLT_POLICY_ACTED);
   for (int i = 0; i < 5; i++) step(kGood);
   CHECK(step(kGood) == RLT_POLICY_OBSERVATION_FROZEN);
+  // How old an observation is, is counted from the time at which it was taken.
+  now_us += 3 * kStep_us;
+  CHECK(rlt_policy_step(now_us, kGood, now_us - 2 * kStep_us - 1, action.values) ==
+        RLT_POLICY_OBSERVATION_STALE);
 
   const auto write = [](const Bytes& image) {
     return rlt_policy_write(0, image.data(), static_cast<std::uint32_t>(image.size()));

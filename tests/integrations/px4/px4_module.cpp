@@ -120,6 +120,24 @@ TEST_CASE("each of the position's four flags, and the times of the samples, coun
   CHECK(log_has("attitude too old"));
 }
 
+TEST_CASE("rates and positions that come late are as old as their samples") {
+  for (const bool of_rates : {true, false}) {
+    Px4 px4;
+    px4.fly();
+    const unsigned commands = fallbacks();
+    const std::uint64_t now_us = px4_test::now_us;
+    if (of_rates) {
+      px4.tick_with(vehicle_angular_velocity_s{now_us, now_us - 20000, {0.1f, 0.2f, 0.3f}});
+    } else {
+      vehicle_local_position_s position = Px4::position();
+      position.timestamp_sample = now_us - 200000;
+      px4.tick_with(position);
+    }
+    CHECK(fallbacks() == commands + 1);
+    CHECK(log_has(of_rates ? "angular velocity too old" : "local position too old"));
+  }
+}
+
 TEST_CASE("the estimator's resets and the setpoint reach the policy axis by axis") {
   const auto motors_after = [](void (*change)(vehicle_local_position_s&), const float* setpoint) {
     Px4 px4;

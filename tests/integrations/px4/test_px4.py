@@ -25,7 +25,9 @@ from px4_build import (
 from rltools_host.build.boards import load_board
 from rltools_host.build.tools import missing_tools
 
-pytestmark = pytest.mark.all  # three versions of PX4
+NEWEST = list(VERSIONS)[-1]
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+WITH_SANITIZERS = pytest.param(SANITIZERS, id="sanitizers", marks=pytest.mark.all)
 
 
 def build_and_run(source: str, doctest_main: Path, program: Path, *flags: str) -> None:
@@ -33,25 +35,38 @@ def build_and_run(source: str, doctest_main: Path, program: Path, *flags: str) -
     assert "Status: SUCCESS!" in output_of(program)
 
 
-def test_the_mode_on_the_host(doctest_main: Path, tmp_path: Path) -> None:
-    """With the sanitizers, and without a contraction that PX4 would not make either."""
+@pytest.mark.parametrize("sanitizers", [pytest.param((), id="plain"), WITH_SANITIZERS])
+def test_the_mode_on_the_host(
+    sanitizers: tuple[str, ...], doctest_main: Path, tmp_path: Path
+) -> None:
+    """Without a contraction that PX4 would not make either."""
     flags = ["-std=c++17", "-O0", "-march=native", "-ffp-contract=off", "-Wall", "-Wextra"]
-    flags += ["-Werror", "-Wshadow", "-Wdouble-promotion", "-Wcast-align"]
-    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags += ["-Werror", "-Wshadow", "-Wdouble-promotion", "-Wcast-align", *sanitizers]
     includes = [f"-I{TESTS}", f"-I{MODULE}", f"-I{INCLUDE}"]
     build_and_run("px4_mode.cpp", doctest_main, tmp_path / "mode", *flags, *includes)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_module_on_the_host(version: str, doctest_main: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "sanitizers"),
+    [
+        pytest.param(NEWEST, (), id=NEWEST),
+        *(
+            pytest.param(version, SANITIZERS, id=f"{version}-sanitizers", marks=pytest.mark.all)
+            for version in VERSIONS
+        ),
+    ],
+)
+def test_the_module_on_the_host(
+    version: str, sanitizers: tuple[str, ...], doctest_main: Path, tmp_path: Path
+) -> None:
     # doctest and the test compare floats, and use what the module must not
     allowed = ("-Wno-float-equal", "-Wno-double-promotion", "-Wno-shadow")
     flags = [*PX4_FLAGS, *allowed, *module_flags(), "-march=native", "-O0", "-g0"]
-    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    flags += interface(tmp_path, version)
+    flags += [*sanitizers, *interface(tmp_path, version)]
     build_and_run("px4_module.cpp", doctest_main, tmp_path / "module", *flags)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_module_compiles_for_a_flight_controller(version: str, tmp_path: Path) -> None:
     board = load_board("qemu-cortex-m7")

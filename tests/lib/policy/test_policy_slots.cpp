@@ -555,6 +555,39 @@ TEST_CASE("the power may fail at every byte that is programmed or erased, in rec
   CHECK(cuts > 10000);
 }
 
+TEST_CASE("after records that failed the power may fail at every byte of the next push") {
+  long cuts = 0;
+  for (int before = 0; before < 4; before++) {
+    for (int failed = 1; failed < 4; failed++) {  // the last of them erases a block
+      CAPTURE(failed);
+      const SmallFlash start = prepared(before);
+      for (std::uint64_t cut = 0;; cut++) {
+        CAPTURE(cut);
+        SmallFlash flash = start;
+        bool was_cut = false;
+        try {
+          Slots slots(flash);
+          slots.begin();
+          flash.fail(true);
+          for (int i = 0; i < failed; i++) REQUIRE(slots.stage() == SlotError::storage_failed);
+          flash.fail(false);
+          flash.cut_after(cut, Left::prefix);
+          REQUIRE(pushes(slots, kNew));
+        } catch (const PowerCut&) {
+          was_cut = true;
+        }
+        flash.cut_after(SmallFlash::kNever, Left::prefix);
+        Slots restarted(flash);
+        restarted.begin();
+        REQUIRE(acts_well(restarted, {kOld, kNew}));
+        if (!was_cut) break;
+        cuts++;
+      }
+    }
+  }
+  CHECK(cuts > 1000);
+}
+
 TEST_CASE("with one slot the active image makes room for the next one") {
   SmallFlash flash(2 + 4);
   const Bytes first = image_of(1), second = image_of(2, 256);

@@ -25,10 +25,12 @@ from rltools_host.policies.frameworks import encode_safetensors, pytorch_module
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
-from rltools_host.policies.importing.pickles import UnreadableError
+from rltools_host.policies.importing.pickles import Call, Global, UnreadableError
 from rltools_host.policies.importing.proof import image_of, normalized_stages
 from rltools_host.policies.importing.reading import read_foreign
 from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy
+from rltools_host.policies.importing.sbx import function_name
+from rltools_host.policies.importing.stable_baselines3 import vec_normalize
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
 
@@ -117,6 +119,33 @@ def test_what_an_archive_states_is_read(name: str) -> None:
     given = imported.image.evaluate(sampled(imported.target.contract, 1000))
     assert np.abs(given - np.load(FOLDER / f"{name}.npy")).max() <= 2e-6
     assert [each for each in imported.assumed if "normalizer" not in each] == []
+
+
+def test_a_vec_normalize_of_rewards_alone_leaves_the_observations() -> None:
+    content = (FOLDER / "sb3_ppo_vec_normalize.pkl").read_bytes()
+    stated = b"norm_obs" + pickle.MEMOIZE
+    off = content.replace(stated + pickle.NEWTRUE, stated + pickle.NEWFALSE)
+    assert len(vec_normalize(content)) == 2  # the statistics and the clip
+    assert off != content
+    assert vec_normalize(off) == []
+
+
+def jax_function(kind: str, name: str, module: str) -> Call:
+    if kind == "custom_jvp":
+        state = {"__module__": module, "__name__": name}
+        return Call(Global("jax._src.custom_derivatives.custom_jvp"), (), state)
+    code = Call(Global("cloudpickle.cloudpickle._make_function"), (None, {"__name__": module}))
+    return Call(Global("jaxlib._jax.PjitFunction"), (), {"function_name": name, "fun": code})
+
+
+@pytest.mark.parametrize("kind", ["PjitFunction", "custom_jvp"])
+def test_a_function_is_known_by_its_name_only_where_it_is_jaxs(kind: str) -> None:
+    """A user's own that is called tanh, or compiled, is none of these."""
+    assert function_name(jax_function(kind, "silu", "jax._src.nn.functions")) == "silu"
+    assert function_name(jax_function(kind, "tanh", "__main__")) == "a function of the user's"
+    exact = (Global("jax._src.nn.functions.gelu"), (), {"approximate": False}, None)
+    assert function_name(Call(Global("functools.partial"), (), exact)) == "exact gelu"
+    assert function_name(exact[0]) == "gelu"  # approximated, and refused
 
 
 # -- tables of tensors, which state no order -------------------------------------------------------

@@ -24,7 +24,7 @@ from rltools_host.errors import RltError
 from rltools_host.policies.importing import pickles, state_dicts, tensor_files
 from rltools_host.policies.importing.network import ForeignPolicy
 from rltools_host.policies.importing.onnx_files import GROUP
-from rltools_host.policies.importing.pickles import UnreadableError, read_pickle
+from rltools_host.policies.importing.pickles import UnreadableError, array_of, read_pickle
 from rltools_host.policies.importing.reading import (
     arrays_in_npz,
     policy_in,
@@ -217,6 +217,14 @@ def test_a_pickle_executes_nothing(tmp_path: Path, protocol: int) -> None:
     outcome(lambda: reads("sb3.zip", with_member(content, ["data"], spaces)))
     outcome(lambda: read_normalizer(Path("vec.pkl"), data))
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("kind", [">f4", ">f8", ">i2", "<f4"])
+def test_arrays_of_either_byte_order_are_the_same_numbers(kind: str) -> None:
+    values = np.array([[-3, 1, 2], [4, 5, 300]], kind)
+    for protocol in (2, 5):
+        read = array_of(read_pickle(pickle.dumps(values, protocol)))
+        np.testing.assert_array_equal(read, values)
 
 
 def test_the_pickles_opcodes_are_those_of_pickle() -> None:

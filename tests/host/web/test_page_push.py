@@ -1,0 +1,49 @@
+"""The page's push of a policy, in node: what gives other bits on the board is never confirmed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from policy_samples import sample_images
+from programs import in_node
+from rltools_host.policies.image import parse_policy
+from rltools_host.tree import TREE
+
+SCRIPT = TREE.root / "tests/host/web/push_in_node.mjs"
+PAGE = TREE.file("host/rltools_host/web/page")
+
+
+def test_only_a_policy_with_this_machines_bits_is_confirmed() -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    examples = [
+        {
+            "observation": example.observation.tolist(),
+            "layers": image.runner.layer_checksums(example.observation),
+            "action": image.evaluate(example.observation).view(np.uint32).tolist(),
+        }
+        for example in image.examples
+    ]
+    first = examples[0]
+    others = [
+        {"action": [first["action"][0] ^ 0x80000000]},  # the other sign, also of a zero
+        {"layers": [first["layers"][0] ^ 1, *first["layers"][1:]]},
+        {"layers": [*first["layers"][:-1], first["layers"][-1] ^ 1]},
+        {"layers": first["layers"][:-1]},
+        {"layers": []},
+    ]
+    given = {
+        "image": image.data.hex(),
+        "sha256": image.sha256,
+        "fingerprint": image.contract.checksum,
+        "examples": examples,
+        "answers": [{}, *others],
+    }
+    good, *bad = json.loads(in_node(SCRIPT, PAGE, given=given))
+    assert good == ["upload", "try", "confirm"]
+    assert len(bad) == len(others)
+    for done in bad:
+        assert done[:3] == ["upload", "try", "roll back"]
+        assert "other bits than this machine" in done[3]
+        assert "was not verified" in done[4]
