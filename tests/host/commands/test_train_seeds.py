@@ -19,6 +19,7 @@ from group_calls import (
     ENVIRONMENT,
     RLT,
     children_of,
+    command_of,
     is_state,
     rlt,
     started,
@@ -26,7 +27,7 @@ from group_calls import (
     trains,
 )
 from rltools_host.commands import cli
-from rltools_host.errors import UsageError
+from rltools_host.errors import BoardError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from run_folders import document_of, new_group
@@ -261,3 +262,30 @@ def test_what_makes_no_sense(
     assert sentence in error[-1]
     assert len([line for line in error if line.startswith("error: ")]) == 1
     assert [path.name for path in group.iterdir()] == ["group.json"]
+
+
+@pytest.mark.all
+def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "2", "--out", group)
+    process = started(*TRAIN, *words, "--json")
+    wait_for(lambda: trains(group / "s1"))
+    (worker,) = [pid for pid in children_of(process.pid) if "s1.job" in command_of(pid)]
+    (board,) = children_of(worker)
+    os.kill(board, signal.SIGKILL)
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == BoardError.exit_code
+    document = json.loads(output.splitlines()[-1])
+    assert [run["state"] for run in document["runs"]] == ["finished", "failed", "finished"]
+    assert document["state"] == "failed"
+    assert document["summary"][0]["runs"] == 2
+    sentence = document["runs"][1]["error"]
+    assert "it was ended by SIGKILL" in sentence
+    assert f"  seed 1: {sentence}" in errors.splitlines()
+    assert "\n" not in sentence
+    last = errors.splitlines()[-1]
+    assert last.startswith("error: 1 of 3 runs failed (seed 1): try it again with `")
+    result = rlt(*shlex.split(last.split("`")[1])[1:])
+    assert result.returncode == 0, result.stderr
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
+    assert state_of(group / "s1") == whole["state_sha256"]

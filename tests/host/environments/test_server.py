@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -51,6 +52,21 @@ from rltools_host.errors import BoardMismatchError, RltError
 from rltools_host.errors import UsageError as Unknown
 from rltools_host.errors import UsageError as Usage
 from rltools_host.runs.task import Task
+from rltools_host.tree import TREE
+from waiting import wait_for
+
+KILLED = """
+import os, signal, sys, tempfile
+sys.path.insert(0, {folder!r})
+from gymnasium_points import Point
+from rltools_host.environments.server_start import ServerInThread, ServerProcess
+from rltools_host.environments.task import TaskRequest
+tempfile.mkdtemp = lambda *words, **options: os.abort()
+servers = [ServerInThread(TaskRequest("f", Point)), ServerProcess(TaskRequest({source!r}))]
+print(*(server.address for server in servers), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 POINTS = Path(gymnasium_points.__file__)
 TASK = task_of(TaskRequest("gym:Point"), Point())
@@ -436,3 +452,21 @@ def test_ctrl_c_while_a_run_is_prepared_is_one_of_python(tmp_path: Path, make: s
     )
     assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_killed_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = KILLED.format(folder=str(POINTS.parent), source=f"gym:{POINTS}:Point")
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=TREE.root,
+    )
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    addresses = result.stdout.split()
+    assert len(addresses) == 2
+    assert list(tmp_path.iterdir()) == []
+    names = Path("/proc/net/unix")
+    wait_for(lambda: not any(name in names.read_text() for name in addresses), 30)

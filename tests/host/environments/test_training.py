@@ -22,6 +22,7 @@ from gymnasium_points import (
     OutlierPoint,
     Point,
     RaisingPoint,
+    StrayPoint,
     StuckPoint,
 )
 from rltools_host.boards.policy_session import PolicyTarget, target_of_run
@@ -378,3 +379,16 @@ def test_choices_are_given_as_whole_numbers(
     assert image.actions[0].choices == ("1", "2", "3")
     returns = from_python.evaluate(tmp_path / "run", lambda: make_env(), episodes=2)
     assert np.isfinite(returns).all()
+
+
+@pytest.mark.all
+def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path) -> None:
+    result = TRAIN(StrayPoint, steps=400, out=tmp_path / "run")
+    first = result["observation_outside"]
+    assert first.startswith("observation_1 was 2.125, and its range is -2 to 2; at step ")
+    assert result["environment_faults"] == 0
+    assert result["observations_outside"] >= 400 // 20 * 4
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.content.observations_outside == result["observations_outside"]
+    events = [row["text"] for row in folder.read_metrics() if row["kind"] == "event"]
+    assert events == [f"an observation was clipped to its range: {first}"]

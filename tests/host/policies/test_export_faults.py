@@ -10,7 +10,7 @@ import pytest
 
 from policy_samples import NETWORKS, sample_images
 from programs import output_of
-from rltools_host.policies import export
+from rltools_host.policies import export, folders
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 
@@ -103,3 +103,13 @@ def test_the_safe_action_is_that_of_the_images_contract() -> None:
         assert (action.tolist(), output.tolist()) == ([0.0] * 4, [-1.0] * 4)
     action, output = parse_policy(sample_images()["relu"]).runner.safe_action()
     assert (action.tolist(), output.tolist()) == ([0.5, 0.25], [0.0, 0.0])
+
+
+def test_folders_state_the_contracts_safe_action() -> None:
+    image = parse_policy(sample_images()[QUADROTORS[0]])
+    _, files = folders.arduino_library(image)
+    zeros = "{0.0f, 0.0f, 0.0f, 0.0f}"
+    (data,) = (text.decode() for path, text in files.items() if path.endswith("_data.h"))
+    assert f"constexpr float kSafeAction[] = {zeros};" in data
+    header = folders.policy_header(image)
+    assert f"static const float remembering_safe_action[] = {zeros};" in header

@@ -14,7 +14,7 @@ from msgspec import structs
 from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
 from rltools_host.drones.flight.gate import Gate, load_gate
 from rltools_host.drones.flight.gate_result import columns, fly_gate, read_result
-from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule
+from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule, fly
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
@@ -370,3 +370,13 @@ def test_a_damaged_result(
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - Unfit, a UsageError's text or JSON's
         read_result(path)
     assert reason in str(caught.value)
+
+
+def test_the_same_flights_for_any_number_of_threads(pilot: PolicyImage) -> None:
+    part = load_gate("any-airframe").kinds["weak rotor"]
+    settings = {**part.settings, "change_s": 0.5}
+    rule = Rule(seconds=1, last_seconds=0.5, radius_m=0.3)
+    flown = [
+        fly(pilot, rule, settings, part.seed, count=70, threads=threads)[0] for threads in (1, 2, 3)
+    ]
+    assert flown[0].tobytes() == flown[1].tobytes() == flown[2].tobytes()

@@ -17,7 +17,7 @@ from rltools_host.drones.vehicles.px4_flight import Px4Flight, Px4Request, carry
 from rltools_host.drones.vehicles.px4_module import Px4Policies
 from rltools_host.drones.vehicles.px4_result import FlightResult
 from rltools_host.drones.vehicles.px4_start import STARTS
-from rltools_host.drones.vehicles.px4_state import HOLD, LAND
+from rltools_host.drones.vehicles.px4_state import HOLD, LAND, Mode
 from rltools_host.errors import (
     BoardMismatchError,
     Interrupted,
@@ -586,3 +586,34 @@ def test_damaged_files_are_not_tried() -> None:
     flight = Flight(Script(wrong_crc32=True))
     assert "has other bytes in /rlt/candidate.rltp" in flight.fails(RefusedError)
     assert "rlt_policy try" not in flight.vehicle.shell_lines
+
+
+def test_starts_lie_within_what_the_policy_may_be_handed() -> None:
+    """The module refuses a target that is further away."""
+    image = with_entry(parse_policy(controller()), EntryEnvelope(0.5, 0.3125, 0.36, 1.75, 0.6))
+    flight = Flight(starts=2, image=image)
+    assert flight.fly().all_succeeded
+    assert flight.said[1].startswith("starts up to 0.16 m from the target, not 1 m")
+
+
+@pytest.mark.parametrize("mode", [POLICY, LAND, None])
+def test_ctrl_c_lands_it(mode: Mode | None) -> None:
+    flight = Flight()
+    flight.link.interrupt_when = lambda vehicle: (
+        vehicle.model.mode == mode
+        if mode is not None
+        else vehicle.model.armed and vehicle.model.position[2] < GROUND[2] - 2.0
+    )
+    text = flight.fails(Interrupted)
+    assert text == f"interrupted{LANDED}"
+    assert flight.is_on_the_ground()
+    assert not flight.vehicle.on_trial
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+
+
+def test_ctrl_c_before_it_flies_leaves_it_on_the_ground() -> None:
+    flight = Flight()
+    flight.link.interrupt_when = lambda vehicle: "candidate.rltp" in vehicle.files
+    assert flight.fails(Interrupted) == "interrupted"
+    assert not flight.vehicle.on_trial
+    assert d.MAV_CMD_COMPONENT_ARM_DISARM not in {n for n, _ in flight.vehicle.commands}
