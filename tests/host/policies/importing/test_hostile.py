@@ -358,6 +358,11 @@ def test_an_archive_that_grows_is_read_no_further(monkeypatch: pytest.MonkeyPatc
     many = zipped(*((f"a/{i}", b"") for i in range(tensor_files.MAX_ENTRIES + 1)))
     with pytest.raises(UnreadableError, match="more than 10,000 entries"):
         policy_in(many, SAID)
+    monkeypatch.setattr(tensor_files, "MAX_BYTES", 250_000)
+    archive = tensor_files.Archive(zipped(*((f"a/{i}", bytes(100_000)) for i in range(3))))
+    assert [len(archive.read(f"a/{i}")) for i in range(2)] == [100_000] * 2
+    with pytest.raises(UnreadableError, match="250,000 in all"):
+        archive.read("a/2")
 
 
 def test_a_pickles_length_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
