@@ -10,7 +10,7 @@ namespace training_run {
 // check(device): with a pool of its own.
 template <class Check>
 void with_any_threads(const Check& check) {
-  rlt::threads::Pool pool;
+  static rlt::threads::Pool pool;  // whose workers outlive the call
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
     rlt::HostThreads device;
