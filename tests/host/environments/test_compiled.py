@@ -18,13 +18,10 @@ from rltools_host.build.catalog import list_environments
 from rltools_host.environments.compiled import CompiledVectorEnv, register
 from rltools_host.errors import UsageError
 
-# Others of these families are for --all: each is compiled.
-LATER = (
-    *("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4"),
-    *("AnyQuadrotor", "KnownQuadrotor", "WindyQuadrotor"),
-)
+# The others are for --all: each is compiled.
+DAILY = ("Pendulum-v1", "CartPole-v1")
 NAMES = [
-    pytest.param(environment.name, marks=[pytest.mark.all] if environment.name in LATER else [])
+    pytest.param(environment.name, marks=[] if environment.name in DAILY else [pytest.mark.all])
     for environment in list_environments()
 ]
 Array = NDArray[Any]
@@ -147,14 +144,6 @@ def test_a_reset_without_any_seed_draws_one() -> None:
     assert len(singles) == 3
 
 
-def test_a_single_environment_goes_on_with_the_next_episode() -> None:
-    single, pair = gymnasium.make("rlt/Pendulum-v1"), CompiledVectorEnv("Pendulum-v1", 2)
-    single.reset(seed=1)
-    pair.reset(seed=1)
-    assert np.array_equal(single.reset()[0], pair.reset()[0][0])
-    assert not np.array_equal(single.reset()[0], pair.reset(seed=1)[0][0])
-
-
 def test_actions_are_in_the_units_of_their_channels() -> None:
     """Against Gymnasium's own step, from the same state."""
     env = CompiledVectorEnv("Pendulum-v1", 5)
@@ -199,14 +188,13 @@ def test_episodes_are_cut_off_and_begun_again_in_the_same_step() -> None:
         assert observations[:, 2] == pytest.approx(new[:, 1], abs=1e-6)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_episodes_are_begun_again_in_the_next_step_where_that_is_asked_for(threads: int) -> None:
+def test_episodes_are_begun_again_in_the_next_step_where_that_is_asked_for() -> None:
     """The same steps and the same starts as in the same step, one step later."""
     env = CompiledVectorEnv(
-        "Hopper-v4", 3, max_episode_steps=30, autoreset_mode="NextStep", threads=threads
+        "CartPole-v1", 3, max_episode_steps=30, autoreset_mode="NextStep", threads=2
     )
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    same = CompiledVectorEnv("Hopper-v4", 3, max_episode_steps=30)
+    same = CompiledVectorEnv("CartPole-v1", 3, max_episode_steps=30)
     actions = actions_of(env, 60)
     env.reset(seed=6)
     same.reset(seed=6)
@@ -229,25 +217,17 @@ def test_episodes_are_begun_again_in_the_next_step_where_that_is_asked_for(threa
     assert not (terminated | truncated)[ended].any()
     if not ended.all():
         assert rewards[~ended].all()
-    env = CompiledVectorEnv("Hopper-v4", 3, max_episode_steps=1, autoreset_mode="NextStep")
+    env = CompiledVectorEnv("CartPole-v1", 3, max_episode_steps=1, autoreset_mode="NextStep")
     env.reset(seed=6)
     env.step(actions[0])
     env.reset(seed=6)  # where an episode has just ended: the next step is one
-    again = CompiledVectorEnv("Hopper-v4", 3, max_episode_steps=30)
+    again = CompiledVectorEnv("CartPole-v1", 3, max_episode_steps=30)
     again.reset(seed=6)
     assert np.array_equal(env.step(actions[0])[0], again.step(actions[0])[0])
 
 
-def test_gymnasium_s_vector_wrappers_take_the_next_step_mode() -> None:
-    env = CompiledVectorEnv("Pendulum-v1", 4, max_episode_steps=3, autoreset_mode="NextStep")
-    wrapped = gymnasium.wrappers.vector.NormalizeObservation(env)
-    wrapped.reset(seed=0)
-    ends = [wrapped.step(np.zeros((4, 1)))[3].all() for _ in range(8)]
-    assert ends == [False, False, True, False, False, False, True, False]
-
-
 def test_an_episode_that_terminates_is_not_truncated() -> None:
-    env = CompiledVectorEnv("Hopper-v4", 8)
+    env = CompiledVectorEnv("CartPole-v1", 8)
     env.reset(seed=0)
     ends = 0
     for action in actions_of(env, 150):
@@ -263,14 +243,16 @@ def test_an_episode_that_terminates_is_not_truncated() -> None:
                 assert final is None
                 continue
             ends += 1
-            assert abs(final[1]) > 0.2 or final[0] < 0.7  # it has fallen
-            assert abs(observations[i, 1]) < 0.01
-            assert abs(observations[i, 0] - 1.25) < 0.01
+            assert abs(final[0]) > 2.4 or abs(final[2]) > math.radians(12.0)  # it has fallen
+            assert (abs(observations[i]) <= 0.05).all()  # a new start
     assert ends > 8
 
 
 def test_threads_give_the_same_bits() -> None:
-    one, three = CompiledVectorEnv("Ant-v4", 16), CompiledVectorEnv("Ant-v4", 16, threads=3)
+    one, three = (
+        CompiledVectorEnv("CartPole-v1", 16),
+        CompiledVectorEnv("CartPole-v1", 16, threads=3),
+    )
     actions = actions_of(one, 60)
     for expected, actual in zip(rollout(one, 4, actions), rollout(three, 4, actions), strict=True):
         assert np.array_equal(expected, actual)
@@ -278,13 +260,13 @@ def test_threads_give_the_same_bits() -> None:
 
 def test_threads_of_python_may_each_step_with_several() -> None:
     """While another caller has the library's threads, a caller computes alone."""
-    alone = CompiledVectorEnv("Hopper-v4", 8)
+    alone = CompiledVectorEnv("CartPole-v1", 8)
     actions = actions_of(alone, 60)
     expected = rollout(alone, 5, actions)
     found: list[Any] = [None] * 3
 
     def run(index: int) -> None:
-        env = CompiledVectorEnv("Hopper-v4", 8, threads=2 + index % 2)
+        env = CompiledVectorEnv("CartPole-v1", 8, threads=2 + index % 2)
         found[index] = rollout(env, 5, actions)
 
     callers = [threading.Thread(target=run, args=(index,)) for index in range(3)]
@@ -322,14 +304,6 @@ def test_copies_stay_and_shared_arrays_are_overwritten() -> None:
             assert np.shares_memory(final[1], sharing.final_observations)
 
 
-def test_states_can_be_written() -> None:
-    env = CompiledVectorEnv("Pendulum-v1", 2)
-    env.reset(seed=0)
-    env.states["angle_rad"] = [0, np.pi / 2]
-    env.states["velocity_rad_s"] = [1, -1]
-    assert env.observe() == pytest.approx(np.array([[1, 0, 1], [0, 1, -1]]), abs=1e-6)
-
-
 def test_gymnasium_makes_vectors_with_its_own_arguments() -> None:
     env = gymnasium.make_vec("rlt/Pendulum-v1", num_envs=3, max_episode_steps=4, copy=False)
     assert isinstance(env.unwrapped, CompiledVectorEnv)
@@ -342,24 +316,6 @@ def test_gymnasium_makes_vectors_with_its_own_arguments() -> None:
     shorter = gymnasium.make("rlt/Pendulum-v1", max_episode_steps=3)
     shorter.reset(seed=0)
     assert [shorter.step(np.zeros(1))[3] for _ in range(3)] == [False, False, True]
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda env: env.reset(options={"low": 1}), "reset has no option low"),
-        (lambda _: CompiledVectorEnv("Pendulum-v1", 0), "num_envs=0: give a whole number from 1"),
-        (
-            lambda _: CompiledVectorEnv("Pendulum-v1", autoreset_mode="Disabled"),
-            "autoreset_mode Disabled: choose SameStep or NextStep",
-        ),
-    ],
-)
-def test_what_makes_no_sense_is_one_sentence(call: Any, sentence: str) -> None:
-    env = CompiledVectorEnv("Pendulum-v1", 2)
-    env.reset(seed=0)
-    with pytest.raises(UsageError, match=sentence):
-        call(env)
 
 
 @pytest.mark.parametrize(
@@ -378,16 +334,6 @@ def test_actions_that_are_none_are_one_sentence(actions: Any, given: str) -> Non
         with pytest.raises(UsageError, match=f"Pendulum-v1 takes {given}"):
             one.step(actions)
     env.step(np.array([[1], [2]]))  # whole numbers are numbers
-
-
-@pytest.mark.parametrize("seed", [1.5, 2**32])
-def test_seeds_that_are_none_are_one_sentence(seed: Any) -> None:
-    env = CompiledVectorEnv("Pendulum-v1", 2)
-    single = gymnasium.make("rlt/Pendulum-v1").unwrapped
-    for reset in (env.reset, single.reset):
-        with pytest.raises(UsageError, match=r"seed=.*: give a whole number from 0 to 4294967295"):
-            reset(seed=seed)
-    assert env.reset(seed=np.int64(3))[0].shape == (2, 3)
 
 
 def test_a_step_before_the_first_reset_is_refused() -> None:

@@ -6,23 +6,19 @@ All are one experiment, gym-point-sac of small networks, so that it is compiled 
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import re
-import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs, to_builtins
+from msgspec import to_builtins
 
 import gymnasium_points
-from fake_experiment import fake_experiment
 from group_calls import (
     children_of,
     command_of,
@@ -39,12 +35,12 @@ from rltools_host.commands import cli
 from rltools_host.environments.headers import headers_of
 from rltools_host.environments.server_start import PROGRAM, open_task
 from rltools_host.environments.task import TaskRequest
-from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.task import Task
 from rltools_host.training import parallel_runs
-from rltools_host.training.plan import Built, TrainingRequest, open_plan
+from rltools_host.training.plan import TrainingRequest
 from run_folders import document_of, new_group
 from waiting import is_running, wait_for
 
@@ -160,49 +156,6 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     wait_for(lambda: not is_running(player), 10)  # where it had just begun, Linux ends it
 
 
-@pytest.mark.all
-def test_a_player_that_is_lost_does_not_stop_the_others(tmp_path: Path) -> None:
-    group = tmp_path / "group"
-    words = ("--seeds", "0-1", "--steps", LONG, "--jobs", "2", "--out", group, "--json")
-    process = started(*POINT, *words)
-    wait_for(lambda: trains(group / "s1"))
-    os.kill(players_of(process.pid)["s1"], signal.SIGKILL)
-    output, errors = process.communicate(timeout=100)
-    assert process.returncode == EnvironmentLostError.exit_code
-    document = json.loads(output.splitlines()[-1])
-    assert [run["state"] for run in document["runs"]] == ["finished", "failed"]
-    sentence = document["runs"][1]["error"]
-    assert sentence.startswith("the process that plays Point is lost: it was ended by SIGKILL; pau")
-    last = errors.splitlines()[-1]
-    assert last.startswith("error: 1 of 2 runs failed (seed 1): try it again with `")
-    result = rlt(*shlex.split(last.split("`")[1])[1:])
-    assert result.returncode == 0, result.stderr
-    assert RunFolder.open(group / "s1").content.step == int(LONG)
-
-
-@pytest.mark.all
-def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: Path) -> None:
-    """gym:MODULE:ID, from the folder in which the module lies, as for one run."""
-    (tmp_path / "faulty_tasks.py").write_text(
-        "import gymnasium, gymnasium_points\n"
-        "gymnasium.register('Point', gymnasium_points.RaisingPoint)\n"
-    )
-    words = ("train", "gym:faulty_tasks:Point", *SMALL, "--seeds", "0-1", "--steps", "300")
-    result = rlt(*words, "--out", tmp_path / "group", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    metadata = document_of(GroupFolder.open(tmp_path / "group"))
-    counts = [run["environment_faults"] for run in metadata["runs"]]
-    assert min(counts) >= 30
-    for seed, count in enumerate(counts):
-        line = f"  seed {seed}: the environment failed {count} times, and was made again"
-        assert line in result.stdout.splitlines()
-    elsewhere = rlt("train", "--resume", tmp_path / "group", "--steps", "400", cwd="/")
-    assert elsewhere.returncode == UsageError.exit_code
-    (error,) = [line for line in elsewhere.stderr.splitlines() if "error: " in line]
-    assert 'there is no Python module "faulty_tasks": for Point start the command in' in error
-    assert GroupFolder.open(tmp_path / "group").content.state == "finished"
-
-
 @pytest.fixture
 def task() -> Iterator[Task]:
     server = open_task(TaskRequest("f", Point, name="elsewhere"))
@@ -212,23 +165,6 @@ def task() -> Iterator[Task]:
     experiment = experiments.generated_header(headers.experiment)
     for path in (experiment, experiments.generated_header(headers.contract, experiments.CONTRACT)):
         path.unlink(missing_ok=True)
-
-
-def test_runs_of_a_group_leave_alone_what_was_built(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Their header is that of the command, which another one may have written meanwhile."""
-    header = experiments.generated_header(headers_of(task).experiment)
-    named = structs.replace(task, source=POINT[1])
-    description = fake_experiment("gym-elsewhere-sac")
-    monkeypatch.setattr(experiments, "describe", lambda *_: description)
-    request = TrainingRequest(board="host", task=named)
-    with open_plan(replace(request, built=Built(description))) as plan:
-        assert plan.server is not None
-        assert plan.server.task == named
-        assert not header.exists()
-    with open_plan(request):
-        assert header.is_file()
 
 
 def test_what_group_json_must_say_of_a_task(
@@ -265,19 +201,8 @@ def test_what_group_json_must_say_of_a_task(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (
-            "gym:CartPole-v1 --algorithm sac --seeds 0-1",
-            "CartPole-v1 has a Discrete as its action space, which sac",
-        ),
-        ("gym:Pendulum-v1 --seeds 0-1 --set nothing=1", "nothing"),
         ("gym:Pendulum-v1 --seeds 0-1 --port socket://h:1", "--port does not go with a task of G"),
-        ("gym:Pendulum-v1 --seeds 0-1 --board qemu-cortex-m7", "is not for qemu-cortex-m7"),
         ("gym:Pendulum-v1 --seeds 0-1 --out {full}", "is not empty: choose another folder"),
-        ("gym:Pendulum-v1 --hidden 8 --resume {full}", "go with a new run of a task of Gymnasium"),
-        ("gym:Pendulum-v1 --hidden 64x64", '--hidden "64x64": write widths'),
-        ("gym:Pendulum-v1 --channels {full}/file", "is not JSON"),
-        ("gym:Pendulum-v1 --channels none.json", "cannot read --channels none.json"),
-        ("pendulum-td3 --hidden 8", "go with a new run of a task of Gymnasium's"),
     ],
 )
 def test_what_makes_no_sense(

@@ -18,7 +18,7 @@ from gymnasium_points import Point, WidePoint
 from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.build import experiments
 from rltools_host.documents import Unfit, typed
-from rltools_host.environments.headers import float_literal, headers_of, tile_rows
+from rltools_host.environments.headers import float_literal, headers_of
 from rltools_host.environments.task import TaskRequest, task_of
 from rltools_host.errors import UsageError
 from rltools_host.runs.contents import Run
@@ -59,26 +59,6 @@ def test_a_task_is_the_same_from_a_run() -> None:
         typed({"gymnasium": {**to_builtins(found), "experiment": "../../etc"}}, Run)
 
 
-def test_a_header_has_what_the_task_says() -> None:
-    ppo = headers_of(task(algorithm="ppo", hidden=(24, 16), environments=2))
-    for line in (
-        "// Requires: hosted",
-        "struct GymTaskPpo",
-        'static constexpr const char* kName = "task";',
-        "using Algorithm = Ppo;",
-        "using Actor = Algorithm::TaskActor<Environment, 24, 16>;",
-        "using Critic = Algorithm::TaskCritic<Environment, 24, 16>;",
-        "static constexpr int kEnvironments = 2;",
-        "static constexpr int kRolloutSteps = 256;",
-    ):
-        assert line in ppo.experiment_text
-    assert '      {"observation_1", "1", -2.0f, 2.0f},' in ppo.contract_text
-    assert 'kContractName = "gym-task"' in ppo.contract_text
-    td3 = headers_of(task(algorithm="td3")).experiment_text
-    assert '#include "rltools/rl/algorithms/td3.h"' in td3
-    assert "kReplayCapacity = 100000" in td3
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -92,10 +72,6 @@ def test_a_header_has_what_the_task_says() -> None:
 def test_numbers_are_written_as_the_nearest_float(value: float, text: str) -> None:
     assert float_literal(value) == text
     assert np.float32(float(text[:-1])) == np.float32(value)
-
-
-def test_tiles_divide_batches() -> None:
-    assert [tile_rows(batch) for batch in (256, 100, 97, 8, 1)] == [64, 50, 1, 8, 1]
 
 
 def test_two_tasks_of_one_name_have_headers_of_their_own(generated: Path) -> None:
@@ -142,12 +118,6 @@ def test_whatever_is_compiled_in_is_in_the_name(changes: dict[str, Any]) -> None
     assert headers_of(after).digest != headers_of(before).digest
 
 
-def test_who_makes_the_environment_is_not_compiled_in() -> None:
-    before = task()
-    moved = changed(before, source="gym:elsewhere.py:Point")
-    assert headers_of(moved) == headers_of(before)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -183,23 +153,6 @@ def test_units_of_a_foreign_run_are_no_code(unit: str) -> None:
     text = headers_of(changed(before, actions=(channel,))).contract_text
     (line,) = [line for line in text.splitlines() if '"action_0"' in line]
     assert re.fullmatch(r' *\{"action_0", "(\\[0-7]{3}|[^"\\])*", -0\.5f, 1\.5f\},', line)
-
-
-def test_headers_of_earlier_tools_are_left_alone() -> None:
-    """They were named after the task alone."""
-    for subject, name in (
-        (experiments.EXPERIMENT, "gym-task-sac"),
-        (experiments.CONTRACT, "gym-task"),
-    ):
-        header = experiments.generated_header(name, subject)
-        header.parent.mkdir()
-        header.write_text("#error of another task\n")
-        assert not experiments.is_generated(name, subject)
-        assert experiments.whole_name(name, subject) == name
-    headers_of(task()).write()
-    assert experiments.is_generated(headers_of(task()).experiment)
-    old = experiments.generated_header("gym-task", experiments.CONTRACT)
-    assert old.read_text() == "#error of another task\n"
 
 
 def test_a_contract_is_found_by_the_name_that_boards_have() -> None:

@@ -237,15 +237,3 @@ def test_an_agreement_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
         imports.agree(f"gym:{evil}:PendulumEnv")
     with pytest.raises(UsageError, match=NOT_NAMED):
         imports.require_agreement(f"gym:{evil}:PendulumEnv")
-
-
-def test_mujoco_does_not_measure_its_time() -> None:
-    """Its Python package has it do so when it is imported."""
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed")
-    environment = imports.make_by_id("Swimmer-v5")
-    environment.reset(seed=0)
-    before = environment.unwrapped.data.qpos.copy()
-    environment.step(environment.action_space.sample())
-    data = environment.unwrapped.data
-    assert (data.qpos != before).any()
-    assert data.timer[mujoco.mjtTimer.mjTIMER_STEP].duration == 0.0

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import rlt
 from choosing_tasks import Corridor, TwoChoicesCorridor
 from rltools_host.commands import cli
 from rltools_host.environments.environment_server import PlayState
-from rltools_host.environments.player import DONE, OVER, Player
+from rltools_host.environments.player import DONE, OVER
 from rltools_host.environments.server_socket import begin
 from rltools_host.environments.spaces import nearest_allowed
 from rltools_host.environments.task import TaskRequest, task_of
-from rltools_host.errors import BoardMismatchError, EnvironmentFaultError, UsageError
+from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.policies.contract import masks_of
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.task import Task
@@ -49,19 +48,6 @@ def test_masks_are_observations_by_the_names_of_the_choices() -> None:
     names = [channel.name for channel in both.observations[1:]]
     assert names == ["go:back", "go:stay", "go:on", "sing:0", "sing:1"]
     assert masks_of(both.observations, both.actions) == [1, 2, 3, 4, 5]
-
-
-def test_a_player_hands_on_what_is_allowed() -> None:
-    player = Player(Corridor, task(Corridor()))
-    player.prepare(1, Corridor())
-    for seed in range(20):
-        what, seen = player.reset(0, seed)
-        place = int(seen[0])
-        assert what == DONE
-        assert seen.tolist() == [place, place > 0, 1, place < 4]
-    what, *_, seen = player.step(0, STAY)
-    assert what == DONE
-    assert seen.tolist() == [place, place > 0, 1, place < 4]
 
 
 def corridor(mask: Any, since: int = 0) -> type[Corridor]:
@@ -145,30 +131,6 @@ def test_the_end_of_an_episode_may_allow_nothing() -> None:
     assert seen[1:].tolist() == [0, 0, 0]
 
 
-def test_other_info_is_left_alone() -> None:
-    class Box(Corridor):
-        action_space = spaces.Box(-1.0, 1.0, (1,))
-
-        def chosen(self, _: Any) -> Any:
-            return [1]
-
-    found, player = begin(Box, REQUEST, None, PlayState())
-    assert found.algorithm == "sac"
-    assert len(found.observations) == 1
-    assert player.step(0, STAY)[0] == DONE
-
-
-def test_names_that_are_no_masks_are_refused() -> None:
-    long = {"actions": [{"name": "which_way_to_go_now", "choices": ["back", "stay", "on"]}]}
-    with pytest.raises(UsageError, match='"which_way_to_go_now:back", which has more than 23'):
-        task(Corridor(), channels=long)
-    accented = {"actions": [{"name": "é" * 11, "choices": ["a", "b", "c"]}]}
-    with pytest.raises(UsageError, match=r'"é{11}:a", which has more than 23 bytes: choose'):
-        task(Corridor(), channels=accented)  # 13 characters, 24 bytes of UTF-8
-    with pytest.raises(UsageError, match="its observation action_0:0 is a mask, too"):
-        task(Corridor(), channels={"observations": ["action_0:0"]})
-
-
 def test_a_run_goes_on_with_masks_alone() -> None:
     class Without(Corridor):
         def reset(self, **options: Any) -> Any:
@@ -193,17 +155,6 @@ def test_the_nearest_choice_that_is_allowed_stands_for_a_forbidden_one() -> None
 def test_check_keeps_to_the_masks(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["check", f"gym:{FILE}:TwoChoicesCorridor"]) == 0, capsys.readouterr().out
     assert "learned by ppo" in capsys.readouterr().out
-
-
-def test_check_names_a_mask_that_is_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = FILE.read_text().replace("self.place > 0, True,", "self.place > 0, self.left > 9,")
-    (tmp_path / "wrong.py").write_text(text.replace("self.place < 4]", "False]"))
-    assert (
-        cli.run(["check", f"gym:{tmp_path}/wrong.py:Corridor"]) == EnvironmentFaultError.exit_code
-    )
-    assert "that allows no choice of action_0, " in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.all  # compiles a task

@@ -22,7 +22,6 @@ from rltools_host.environments.player import (
     flat_maker,
 )
 from rltools_host.environments.task import TaskRequest, task_of
-from rltools_host.errors import UsageError
 
 PUSH = np.array([1.0], np.float32)
 
@@ -69,12 +68,10 @@ def result(observation: Any = (0.0, 0.0), reward: Any = 0.0) -> Any:
     ("fault", "sentence"),
     [
         (ValueError("a\n b"), "step raised ValueError: a b"),
-        (RuntimeError("x" * 300), "step raised RuntimeError: " + "x" * 186 + "…"),
         (result((0.0, np.nan)), "step returned an observation that is not finite"),
         (result((0.0,)), "step returned an observation of shape (1,), and its space has (2,)"),
         (result(reward=np.inf), "step returned the reward inf, which is not finite"),
         (result(reward=1e300), "step returned the reward 1e+300, which exceeds 32-bit floats"),
-        ((1, 2), "step raised ValueError: not enough values to unpack"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
@@ -112,14 +109,6 @@ def test_faults_in_a_row_end_it(player: Player) -> None:
     assert player.faults.given_up.startswith(f"the environment failed {MAX_IN_A_ROW} times in a")
 
 
-def test_a_good_step_between_begins_the_row_again(player: Player) -> None:
-    player.reset(0, 1)
-    for _ in range(4):
-        Faulty.faults = [ValueError("no")] * (MAX_IN_A_ROW - 1)
-        assert {player.step(0, PUSH)[0] for _ in range(MAX_IN_A_ROW - 1)} == {LOST}
-        assert player.step(0, PUSH)[0] == DONE
-
-
 def test_a_large_share_of_faults_ends_it(player: Player) -> None:
     player.reset(0, 1)
     answers = []
@@ -128,13 +117,6 @@ def test_a_large_share_of_faults_ends_it(player: Player) -> None:
         answers += [player.step(0, PUSH)[0], player.step(0, PUSH)[0]]
     assert answers.count(LOST) == MANY - 1
     assert player.faults.given_up.startswith(f"the environment failed in {MANY} of {2 * MANY - 1} ")
-
-
-def test_a_small_share_of_faults_in_many_steps_does_not_end_it(player: Player) -> None:
-    player.reset(0, 1)
-    for _ in range(3 * MANY):
-        Faulty.faults = [ValueError("no"), *[None] * 10]
-        assert OVER not in {player.step(0, PUSH)[0] for _ in range(11)}
 
 
 def test_the_same_seed_begins_the_same_episode(player: Player) -> None:
@@ -184,9 +166,7 @@ def test_an_environment_may_keep_its_action(space: Any) -> None:
     ("dtype", "low", "high", "given", "expected"),
     [
         (np.int64, 0, 1, [0.0, 0.49, 0.51, 1.0], [0, 0, 1, 1]),
-        (np.int64, 0, 3, [0.5, 1.5, 2.6, 3.0], [0, 2, 3, 3]),
         (np.int8, -128, 127, [-128.0, -0.6, 126.7, 127.0], [-128, -1, 127, 127]),
-        (np.uint8, 0, 255, [0.0, 254.4, 254.6, 255.0], [0, 254, 255, 255]),
         (np.int64, -(2**63), 2**63 - 1, [-(2.0**63), 2.0**63], [-(2**63), 2**63 - 1024]),
     ],
 )
@@ -249,28 +229,3 @@ def test_an_evaluation_takes_the_safe_action_where_a_board_would() -> None:
     environment.step(PUSH)
     environment.step(PUSH)
     assert given[6:] == [1.0, 0.5, 1.0]
-
-
-def test_an_observation_that_is_not_finite_is_a_fault_and_not_outside(player: Player) -> None:
-    player.reset(0, 1)
-    Faulty.faults = [result((np.nan, 0.0))]
-    assert player.step(0, PUSH)[0] == LOST
-    assert (player.faults.outside, player.faults.count) == (0, 1)
-
-
-def test_an_evaluation_notes_the_first_fault_and_ends_episodes_with_others(
-    player: Player, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert player.faults.count == 0
-    environment = flat_maker(TASK, Faulty)()
-    Faulty.faults = [ValueError("once")]
-    assert environment.reset(seed=1)[0].shape == (2,)
-    assert environment.step(PUSH)[3] is False
-    Faulty.faults = [ValueError("no"), ValueError("twice"), ValueError("twice")]
-    assert environment.step(PUSH)[1:4] == (0.0, False, True)
-    with pytest.raises(
-        UsageError, match=r"the environment cannot be reset; first: reset raised Va"
-    ):
-        environment.reset(seed=2)
-    note = "note: Point failed in an evaluation: reset raised ValueError: once\n"
-    assert capsys.readouterr().err == note

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,17 +19,11 @@ from msgspec.structs import replace
 
 import gymnasium_points
 from choosing_tasks import Corridor
-from gymnasium_points import NeverMade, NeverReset, Point
+from gymnasium_points import Point
 from rltools_host.environments.environment_server import (
-    LIMIT_VARIABLE,
-    MAKE,
     NOTHING,
-    RESET,
-    START,
     STEP,
-    EnvironmentServer,
     PlayState,
-    call_limit_s,
 )
 from rltools_host.environments.headers import headers_of
 from rltools_host.environments.imports import maker_of, whole_source
@@ -50,22 +42,18 @@ from rltools_host.environments.server_socket import (
     serve_all,
 )
 from rltools_host.environments.server_start import (
-    ServerInThread,
     ServerProcess,
     open_again,
     open_task,
 )
 from rltools_host.environments.task import TaskRequest, task_of
-from rltools_host.errors import BoardMismatchError, EnvironmentLostError, RltError
+from rltools_host.errors import BoardMismatchError, RltError
 from rltools_host.errors import UsageError as Unknown
 from rltools_host.errors import UsageError as Usage
 from rltools_host.runs.task import Task
-from rltools_host.tree import TREE
-from waiting import wait_for
 
 POINTS = Path(gymnasium_points.__file__)
 TASK = task_of(TaskRequest("gym:Point"), Point())
-PUSH = np.array([1.0], np.float32)
 
 # -- how it begins ---------------------------------------------------------------------------------
 
@@ -84,18 +72,6 @@ class Raises(Base):
     def reset(self, *, seed=None, options=None):
         raise ValueError("no\\nmap")
 
-class Shape(Base):
-    def reset(self, *, seed=None, options=None):
-        return np.zeros(3), {}
-
-class Nan(Base):
-    def reset(self, *, seed=None, options=None):
-        return np.full(2, np.nan), {}
-
-class Never(Base):
-    def __init__(self):
-        raise RuntimeError("no license")
-
 class Ends(Base):
     def __init__(self):
         import os
@@ -106,8 +82,6 @@ class Talks(Base):
     def reset(self, *, seed=None, options=None):
         print("hello")
         return super().reset(seed=seed)
-
-number = 3
 """
 
 
@@ -123,13 +97,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("source", "kind", "sentence"),
     [
         ("{file}:Raises", Usage, "Raises cannot be trained: its first reset raised ValueError: no"),
-        ("{file}:Nan", Usage, "reset returned an observation that is not finite"),
-        ("{file}:Never", Usage, "cannot be made: it raised RuntimeError: no license"),
         ("{file}:Nothing", Unknown, 'has nothing to call that is named "Nothing"'),
-        ("missing.py:Task", Usage, "there is no file .*missing.py"),
         ("NoSuchTask-v0", Unknown, 'gymnasium has no environment "NoSuchTask-v0"'),
-        ("no_such_module:Task-v0", Unknown, 'no Python module "no_such_module"'),
-        ("Taxi-v4", Usage, "Taxi-v4 has a Discrete as its observation space"),
     ],
 )
 def test_what_cannot_be_played_is_one_sentence(
@@ -151,22 +120,6 @@ def test_a_process_says_the_same_or_how_it_ended(file: Path) -> None:
         open_task(TaskRequest("gym:"))
 
 
-def test_a_thread_says_the_same_or_how_it_ended() -> None:
-    def raising(error: BaseException) -> Callable[[], Any]:
-        def make() -> Any:
-            raise error
-
-        return make
-
-    with pytest.raises(Usage, match="cannot be made: it raised OSError: no display"):
-        ServerInThread(TaskRequest("f", raising(OSError("no display"))))
-    with pytest.raises(RltError, match="the environment ended its thread by SystemExit: 3"):
-        ServerInThread(TaskRequest("f", raising(SystemExit(3))))
-    server = ServerInThread(TaskRequest("f", Point))
-    assert server.task.experiment == "gym-f-sac"
-    server.close()
-
-
 def test_what_an_environment_prints_is_not_taken_for_an_answer(file: Path) -> None:
     server = ServerProcess(TaskRequest(f"gym:{file}:Talks"))
     assert server.task.experiment == "gym-talks-sac"
@@ -175,16 +128,6 @@ def test_what_an_environment_prints_is_not_taken_for_an_answer(file: Path) -> No
     server.close()
     server.close()
     assert process.poll() is not None, "it is waited for"
-
-
-def test_what_connects_while_a_thread_ends_is_shut_down() -> None:
-    server = ServerInThread(TaskRequest("f", Point))
-    server.close()
-    here, there = socket.socketpair()
-    with here, there:
-        there.settimeout(1.0)
-        server._keep(here)
-        assert there.recv(1) == b""
 
 
 def test_a_file_is_found_from_any_folder(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
@@ -230,32 +173,6 @@ def test_another_environment_does_not_go_on(space: str, bounds: Any, sentence: s
 # -- what is known of it ---------------------------------------------------------------------------
 
 
-def test_what_is_called_is_shown_while_it_is() -> None:
-    state = PlayState()
-    calls = []
-
-    class Noting(Point):
-        def __init__(self) -> None:
-            super().__init__()
-            calls.append(state.calling)
-
-        def reset(self, **options: Any) -> Any:
-            calls.append(state.calling)
-            return super().reset(**options)
-
-        def step(self, action: Any) -> Any:
-            calls.append(state.calling)
-            return super().step(action), None
-
-    _, player = begin(Noting, TaskRequest("f", environments=2), None, state)
-    assert (calls, state.calling) == ([MAKE, MAKE, RESET], NOTHING)
-    assert player.reset(1, 1)[0] == DONE
-    answers = state.answers
-    assert player.step(1, PUSH)[0] == LOST
-    assert calls[3:] == [RESET, STEP]
-    assert (state.calling, state.waited_s, state.answers) == (NOTHING, 0.0, answers + 1)
-
-
 def test_a_state_is_seen_through_its_file() -> None:
     ours, file = PlayState.shared()
     with file:
@@ -271,83 +188,6 @@ def test_a_state_is_seen_through_its_file() -> None:
     assert ours.waited_s >= 0.0
     theirs.answered()
     assert (ours.calling, ours.answers) == (NOTHING, 1)
-
-
-class Played(EnvironmentServer):
-    """A server whose calls the test makes."""
-
-    def __init__(self) -> None:
-        self.state = PlayState()
-        super().__init__("dot", self.state)
-        assert self.state.calling == START
-        self.state.answered()
-        self.broken_off, self.lost = 0, ""
-
-    def _ended(self) -> str:
-        return self.lost
-
-    def _break_off(self) -> None:
-        self.broken_off += 1
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-
-def test_a_board_may_be_silent_while_an_environment_takes_its_time() -> None:
-    played = Played()
-    assert played.is_awaited()  # it has answered since the beginning
-    assert not played.is_awaited()
-    played.state.call(STEP)
-    assert played.is_awaited()
-    assert played.is_awaited()
-    played.state.answered()
-    assert played.is_awaited()
-    assert not played.is_awaited()
-    played.state.call(STEP)
-    played.lost = "it has ended"
-    assert not played.is_awaited()
-    assert played.broken_off == 0
-
-
-def test_a_call_that_takes_too_long_is_broken_off_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    played = Played()
-    played.state.call(STEP)
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 119.0)
-    assert played.is_awaited()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 121.0)
-    assert not played.is_awaited()
-    assert not played.is_awaited()
-    assert played.broken_off == 1
-    assert "has not returned from step for 120 s" in played.failure()
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "soon", "nan"])
-def test_a_limit_is_a_number_of_seconds(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv(LIMIT_VARIABLE, text)
-    with pytest.raises(Usage, match="give seconds above zero"):
-        call_limit_s()
-    monkeypatch.setenv(LIMIT_VARIABLE, "0.5")
-    assert call_limit_s() == 0.5
-
-
-@pytest.mark.parametrize(
-    ("start", "environment", "what"),
-    [
-        (ServerInThread, NeverMade, "has not been made"),
-        (ServerInThread, NeverReset, "has not returned from reset"),
-        (ServerProcess, NeverReset, "has not returned from reset"),
-    ],
-)
-def test_what_never_begins_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, start: Any, environment: type[Point], what: str
-) -> None:
-    monkeypatch.setenv(LIMIT_VARIABLE, "0.5")
-    request = TaskRequest("f", environment, name="dot")
-    if start is ServerProcess:
-        request = TaskRequest(f"gym:{POINTS}:{environment.__name__}", name="dot")
-    with pytest.raises(EnvironmentLostError, match=f"the environment dot {what} for 0.5 s"):
-        start(request)
 
 
 # -- whom it answers -------------------------------------------------------------------------------
@@ -569,36 +409,6 @@ def test_requests_and_answers_may_be_larger_than_what_a_socket_holds() -> None:
 
 
 # -- how it ends -----------------------------------------------------------------------------------
-
-KILLED = """
-import os, signal, sys, tempfile
-sys.path.insert(0, {folder!r})
-from gymnasium_points import Point
-from rltools_host.environments.server_start import ServerInThread, ServerProcess
-from rltools_host.environments.task import TaskRequest
-tempfile.mkdtemp = lambda *words, **options: os.abort()
-servers = [ServerInThread(TaskRequest("f", Point)), ServerProcess(TaskRequest({source!r}))]
-print(*(server.address for server in servers), flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_killed_run_leaves_nothing_behind(tmp_path: Path) -> None:
-    script = KILLED.format(folder=str(POINTS.parent), source=f"gym:{POINTS}:Point")
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        cwd=TREE.root,
-    )
-    assert result.returncode == -signal.SIGKILL, result.stderr
-    addresses = result.stdout.split()
-    assert len(addresses) == 2
-    assert list(tmp_path.iterdir()) == []
-    names = Path("/proc/net/unix")
-    wait_for(lambda: not any(name in names.read_text() for name in addresses), 30)
 
 
 INTERRUPTED = """

@@ -22,16 +22,13 @@ from gymnasium_points import (
     OutlierPoint,
     Point,
     RaisingPoint,
-    StrayPoint,
     StuckPoint,
-    WidePoint,
 )
 from rltools_host.boards.policy_session import PolicyTarget, target_of_run
 from rltools_host.boards.push import PushRequest
 from rltools_host.boards.training import TrainingClient
-from rltools_host.build import experiments, firmware
-from rltools_host.build.boards import load_board
-from rltools_host.commands import evaluate, export, policies
+from rltools_host.build import experiments
+from rltools_host.commands import evaluate, policies
 from rltools_host.environments import server_start
 from rltools_host.environments.environment_server import LIMIT_VARIABLE
 from rltools_host.environments.headers import subject_of_run
@@ -39,19 +36,14 @@ from rltools_host.environments.server_start import ServerProcess
 from rltools_host.errors import (
     EnvironmentLostError,
     Interrupted,
-    TrainingFaultError,
-    UsageError,
 )
 from rltools_host.policies.contract import ASSUMPTIONS
 from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import parse_policy, read_run_policy
-from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.provenance import read_sources
 from rltools_host.training import from_python
 from rltools_host.training import run as training_run
-from rltools_host.training.plan import Built
 from rltools_host.training.progress import Screen, TrainingView
 from run_folders import document_of
 from training_calls import train_here, train_task
@@ -203,44 +195,6 @@ def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
     assert np.allclose(observations[truncated, 1], 0.1 * gymnasium_points.STEPS)
 
 
-@pytest.mark.all  # a program for the other range; that it is another one: test_headers.py
-def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Path) -> None:
-    """Two threads begin together; each environment asserts that its actions are within its box."""
-    results: dict[str, dict[str, Any]] = {}
-    together = threading.Barrier(2)
-
-    def train(environment: type[Point]) -> None:
-        together.wait()
-        name = environment.__name__
-        results[name] = TRAIN(environment, steps=400, seed=1, out=tmp_path / name)
-
-    threads = [threading.Thread(target=train, args=(each,)) for each in (Point, WidePoint)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {name: result["environment_faults"] for name, result in results.items()} == {
-        "Point": 0,
-        "WidePoint": 0,
-    }
-    assert len({result["experiment"] for result in results.values()}) == 1
-    tasks = [document_of(RunFolder.open(tmp_path / name))["gymnasium"] for name in results]
-    assert {task["actions"][0]["maximum"] for task in tasks} == {1.5, 150.0}
-    alone = TRAIN(Point, steps=400, seed=1, out=tmp_path / "alone")
-    assert alone["state_sha256"] == results["Point"]["state_sha256"]
-    assert len(from_python.evaluate(tmp_path / "WidePoint", WidePoint, episodes=2)) == 2
-
-
-@pytest.mark.all
-def test_a_program_of_another_task_is_refused(tmp_path: Path, point: dict[str, Any]) -> None:
-    subject = subject_of_run(RunFolder.open(point["run"]).content)
-    board = "host-threads"  # what it requires is in its header, which nobody has written
-    program = firmware.build_firmware(load_board(board), subject)
-    built = Built(experiments.describe(subject), program, read_sources())
-    with pytest.raises(EnvironmentLostError, match="was compiled for another task"):
-        TRAIN(WidePoint, board=board, steps=100, out=tmp_path / "second", built=built)
-
-
 def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any]) -> None:
     run = Path(raising["run"])
     sentence = raising["environment_fault"]
@@ -257,32 +211,10 @@ def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any
 
 
 @pytest.mark.all
-def test_a_number_that_is_none_is_not_learnt(tmp_path: Path) -> None:
-    result = TRAIN(NanPoint, steps=600, out=tmp_path / "run")
-    assert result["environment_faults"] >= 20
-    assert "that is not finite" in result["environment_fault"]
-    arrays = state(tmp_path / "run")
-    assert all(np.isfinite(arrays[name]).all() for name in ("replay/reward", "replay/observation"))
-
-
-@pytest.mark.all
 def test_a_rollout_marks_what_is_no_number_as_lost(tmp_path: Path) -> None:
     result = TRAIN_PPO(NanPoint, steps=480, out=tmp_path / "ppo")
     assert result["environment_faults"] > 0
     assert 3 in state(tmp_path / "ppo")["rollout/done"]
-
-
-@pytest.mark.all
-def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path) -> None:
-    result = TRAIN(StrayPoint, steps=400, out=tmp_path / "run")
-    first = result["observation_outside"]
-    assert first.startswith("observation_1 was 2.125, and its range is -2 to 2; at step ")
-    assert result["environment_faults"] == 0
-    assert result["observations_outside"] >= 400 // 20 * 4
-    folder = RunFolder.open(tmp_path / "run")
-    assert folder.content.observations_outside == result["observations_outside"]
-    events = [row["text"] for row in folder.read_metrics() if row["kind"] == "event"]
-    assert events == [f"an observation was clipped to its range: {first}"]
 
 
 @pytest.mark.all  # two programs for the compiler
@@ -298,59 +230,19 @@ def test_one_outlier_ends_no_run(tmp_path: Path, train: Any) -> None:
     assert math.isfinite(result["return_mean"])
 
 
-@pytest.mark.all
-def test_a_fault_names_the_observation_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Steps far too large bring the fault; what was saved after the first evaluation goes on."""
-    asked = threading.Event()
-    pause = TrainingClient.pause
-
-    def noted(client: TrainingClient) -> None:
-        asked.set()
-        pause(client)
-
-    class WaitingPoint(OutlierPoint):
-        def step(self, action: Any) -> Any:
-            assert self.steps_in_all != 600 or asked.wait(60)
-            return super().step(action)
-
-    monkeypatch.setattr(TrainingClient, "pause", noted)
-    monkeypatch.setattr(saves, "LARGEST_SHARE", 1000.0)
-    rate = {"learning_rate": 1.0, "eval_freq": 250, "learning_starts": 20_000, "n_eval_episodes": 2}
-    with pytest.raises(TrainingFaultError) as error:
-        TRAIN(WaitingPoint, steps=100_000, out=tmp_path / "run", hyperparameters=rate)
-    sentence = str(error.value)
-    assert "look there first: observation_0 was 1e+20, and its range" in sentence
-    assert "settings={'learning_rate': 0.5})`" in sentence
-    folder = RunFolder.open(tmp_path / "run")
-    assert folder.content.checkpoint_step
-    assert folder.best_path.is_file()
-    result = train_task(
-        OutlierPoint,
-        resume=tmp_path / "run",
-        steps=folder.content.checkpoint_step + 100,
-        hyperparameters={"learning_rate": 1e-4},
-        tensorboard=False,
-    )
-    assert result["step"] >= folder.content.checkpoint_step
-
-
-@pytest.mark.parametrize("place", ["thread", pytest.param("process", marks=pytest.mark.all)])
 def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LIMIT_VARIABLE, "1.5")
     run = tmp_path / "run"
     with pytest.raises(EnvironmentLostError) as raised:
-        TRAIN(StuckPoint if place == "thread" else file_task("StuckPoint"), steps=600, out=run)
+        TRAIN(StuckPoint, steps=600, out=run)
     said = str(raised.value)
     assert "the environment Point has not returned from step for 1.5 s: find out why it" in said
     assert LIMIT_VARIABLE in said
     assert "checkpoint saved; go on with" in said
     monkeypatch.delenv(LIMIT_VARIABLE)
-    if place == "thread":
-        assert train_task(Point, resume=str(run), steps=600)["step"] == 600
+    assert train_task(Point, resume=str(run), steps=600)["step"] == 600
     assert (run / RunFolder.open(run).checkpoint_path).is_file()
 
 
@@ -421,37 +313,6 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
         assert first_of_new[1] == 0.0
     # And the same once more: what goes on depends on nothing but the run.
     assert RunFolder.open(tmp_path / "run").content.gymnasium == folder.content.gymnasium
-
-
-@pytest.mark.all
-def test_an_evaluation_ends_an_episode_that_fails(
-    point: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    whole = from_python.evaluate(point["run"], Point, episodes=3)
-    capsys.readouterr()
-    failing = from_python.evaluate(point["run"], RaisingPoint, episodes=3)
-    assert (failing > whole).all()
-    note = "note: Point failed in an evaluation: step raised RuntimeError: the simulator diverged"
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{note}, at observation (")
-    assert "0.9) by action (" in line
-
-
-@pytest.mark.all
-def test_a_run_of_a_python_program_says_where_it_goes_on(
-    tmp_path: Path, point: dict[str, Any]
-) -> None:
-    run = point["run"]
-    with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate"):
-        evaluate.run(run)
-    with pytest.raises(UsageError, match="--in core: Point is played by Gymnasium"):
-        evaluate.run(run, EvaluationRequest(simulator="core"))
-    assert len(from_python.evaluate(run, Point, episodes=3)) == 3
-    other = read_run_policy(run)
-    assert [channel.name for channel in other.observations] == ["observation_0", "observation_1"]
-    assert other.step_interval_us == 10_000
-    path = export.run(run, "c", tmp_path / "policy.h")
-    assert "action_0" in path.read_text()
 
 
 @pytest.mark.all
