@@ -1,4 +1,4 @@
-"""`rlt compare`: what it says of runs and groups, and what it refuses."""
+"""`rlt compare`: its figures, its page, and other environments, which it refuses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pytest
 from html_page import Page
 from policy_run import GROUP
 from rltools_host.commands import cli
-from rltools_host.commands import export as command
-from rltools_host.report import comparison
 from run_folders import new_group, new_run
 
 LEARNING = {"experiment": "x", "environment.gravity_m_s2": 10, "environment.behavior": 7}
@@ -97,44 +95,6 @@ def test_figures(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
 
 
-@pytest.mark.parametrize("width", [60, 80, 140])
-def test_table(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    assert runs.is_dir()
-    monkeypatch.setattr(command, "columns", lambda _: width)
-    assert cli.run(["compare", "td3", "sac", "--threshold", "-150"]) == 0
-    out = capsys.readouterr().out
-    lines = out.splitlines()
-    assert max(map(len, lines)) <= max(width, 66), "the last sentence alone is longer"
-    for entry in ("-115.0", "-307.5", "TD3", "3 of 4", "td3 over sac", "0.67", "gamma: 0.99, 0.9"):
-        assert any(entry in line for line in lines), entry
-
-
-def test_what_the_table_says_of_single_runs(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made(runs / "other", [-2.0, -1234.56], algorithm="", length_mean=1999.6)
-    monkeypatch.setattr(command, "columns", lambda _: 140)
-    assert cli.run(["compare", "one", "other", "--threshold", "-150"]) == 0
-    found = [line.split() for line in capsys.readouterr().out.splitlines()]
-    of_runs = ("mean", "deviation", "median", "worst")
-    assert found == [
-        ["return", "algorithm", "runs", "IQM", "95", "%", *of_runs, "length"],
-        ["one", "SAC", "1", "-130.0", "-", "-130.0", "-", "-130.0", "-130.0", "-"],
-        ["other", "-", "1", "-1,234.6", "-", "-1,234.6", "-", "-1,234.6", "-1,234.6", "2,000"],
-        [],
-        ["return", "of", "-150", "reached", "steps", "seconds"],
-        ["one", "1", "of", "1", "20", "2.0"],
-        ["other", "1", "of", "1", "10", "1.0"],
-        [],
-        ["probability", "of", "a", "higher", "return", "95", "%"],
-        ["one", "over", "other", "1.00", "-"],
-        [],
-        ["intervals:", "bootstrap", "over", "runs,", "10,000", "resamples,", "seed", "0"],
-    ]
-
-
 def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = runs / "study"
     variants = [
@@ -171,32 +131,6 @@ def test_other_environments_are_refused(runs: Path, capsys: pytest.CaptureFixtur
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "clause"),
-    [
-        ("one", 2, "a comparison takes two runs or groups, or a group with variants"),
-        ("one ./one", 2, "one is given twice: give it once"),
-        ("one nothing", 2, 'unknown run "nothing"'),
-        ("one empty", 2, "empty has no evaluation yet: train it first"),
-        ("one td3 --threshold nan", 2, "--threshold nan: give a number"),
-        ("one td3 --output page.pdf", 2, "--output page.pdf: the page is HTML"),
-        ("one td3 --output nowhere/page.html", 5, "cannot write"),
-    ],
-)
-def test_refused(
-    runs: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, clause: str
-) -> None:
-    made(runs / "empty", [])
-    assert cli.run(["compare", *words.split()]) == code
-    assert clause in capsys.readouterr().err
-
-
-def test_steps_that_differ_are_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made(runs / "short", [-1.0], step=10)
-    assert cli.run(["compare", "one", "short"]) == 0
-    assert "note: the runs have trained for 10 to 30 steps" in capsys.readouterr().err
-
-
 # -- the page --------------------------------------------------------------------------------------
 
 
@@ -218,27 +152,6 @@ def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "<b>" not in content, "a name is text"
     assert "Written by rlt compare from" in shown
     assert "<script" not in content
-
-
-def test_the_page_of_a_group_has_the_same_table(runs: Path) -> None:
-    assert cli.run(["report", "td3"]) == 0
-    shown = Page((runs / "td3" / "report.html").read_text()).words.replace("\N{MINUS SIGN}", "-")
-    assert "runs mean deviation median worst IQM 95 %" in shown
-    assert "all seeds 4 -307.5 342.2 -115.0 -900.0 -115.0 -900.0 to -100.0" in shown
-    rows = (runs / "td3" / "curves.csv").read_text().splitlines()
-    assert rows[0] == "variant,step,mean,deviation,seed_0,seed_1,seed_2,seed_3"
-    assert rows[3].startswith(",30,-307.5,")
-
-
-def test_curves_without_a_common_step_are_left_out(runs: Path) -> None:
-    path = group(runs / "apart", [-1.0, -2.0])
-    metrics = path / "s1" / "metrics.jsonl"
-    rows = [{**json.loads(line)} for line in metrics.read_text().splitlines()]
-    metrics.write_text("".join(json.dumps({**r, "step": r["step"] + 1}) + "\n" for r in rows))
-    found = comparison.compare(["apart", "one"], None, False)
-    assert found.contenders[0].curve is None
-    assert found.contenders[0].returns == (-1.0, -2.0)
-    assert found.contenders[1].curve is not None
 
 
 def test_runs_that_differ_in_their_seeds_alone_are_joined(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from policy_run import GROUP, make_policy_run
 from quadrotor_policies import constant_policy, controller
 from rltools_host.commands import cli
-from rltools_host.errors import BoardMismatchError, DamagedFileError, RefusedError, UsageError
+from rltools_host.errors import BoardMismatchError, RefusedError
 from run_folders import new_group
 
 GATE = {
@@ -96,49 +95,11 @@ def test_least(run: Path, gate: str, capsys: Any) -> None:
     assert "% of the flights through the gate easy succeed, and 100.0 % were to" in errors
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (["--gate", "huver"], 2, 'unknown gate "huver": did you mean hover'),
-        (["--gate", "hover", "--in", "core"], 2, "--in has no effect with --gate"),
-        (["--gate", "none.json"], 5, "none.json is not a gate: No such file or directory"),
-    ],
-)
-def test_refusals(run: Path, capsys: Any, words: list[str], code: int, sentence: str) -> None:
-    found, text, errors = evaluate(capsys, run, *words)
-    assert (found, text) == (code, "")
-    assert sentence in errors
-    assert errors.count("\n") == 1
-
-
 def test_a_policy_of_another_contract(tmp_path: Path, capsys: Any) -> None:
     pendulum = make_policy_run(tmp_path / "pendulum")
     code, _, errors = evaluate(capsys, pendulum, "--gate", "hover")
     assert code == BoardMismatchError.exit_code
     assert "policy.rltp is not a quadrotor's policy: observation 0 is" in errors
-
-
-def test_a_damaged_run(run: Path, gate: str, capsys: Any) -> None:
-    policy = run / "policy.rltp"
-    data = bytearray(policy.read_bytes())
-    data[1000] ^= 1
-    policy.write_bytes(data)
-    code, _, errors = evaluate(capsys, run, "--gate", gate)
-    assert code == DamagedFileError.exit_code
-    assert "not a usable policy image (wrong_crc)" in errors
-    policy.unlink()
-    code, _, errors = evaluate(capsys, run, "--gate", gate)
-    assert code == UsageError.exit_code
-    assert "has no policy yet" in errors
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_that_cannot_be_written_is_a_note(run: Path, gate: str, capsys: Any) -> None:
-    run.chmod(0o555)
-    code, text, errors = evaluate(capsys, run, "--gate", gate)
-    assert code == 0
-    assert "success" in text
-    assert errors.startswith("note: the report will not have it: cannot write")
 
 
 def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:

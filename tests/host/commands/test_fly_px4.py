@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from px4_vehicle import Script, ScriptedPx4, UdpPx4
 from quadrotor_policies import controller, recurrent_controller, with_wide_entry
 from rltools_host.commands import cli
 from rltools_host.drones.vehicles import px4_flight
-from rltools_host.errors import BoardMismatchError, Interrupted, PortError, RefusedError
+from rltools_host.errors import BoardMismatchError, Interrupted, RefusedError
 
 FlyOver = Callable[[UdpPx4], None]
 
@@ -105,18 +104,6 @@ def test_a_policy_of_something_else_is_refused_before_anything_is_sent(
     assert "is not a quadrotor's policy" in capsys.readouterr().err
 
 
-def test_how_the_vehicle_was_left_is_said_where_nothing_can_be_kept(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
-) -> None:
-    (tmp_path / "folder").mkdir()
-    script = Script(wrong=Wrong(falls_back_at=2.0))
-    with UdpPx4(ScriptedPx4(script)) as px4:
-        fly_over(px4)
-        code = fly(run, px4.url, "--starts", "1", "-o", str(tmp_path / "folder"))
-    assert code == RefusedError.exit_code
-    assert capsys.readouterr().err.endswith("; it is on the ground and disarmed\n")
-
-
 def test_a_flight_that_is_broken_off(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
 ) -> None:
@@ -164,30 +151,3 @@ def test_a_signal_lands_it(
     assert not px4.vehicle.model.armed
     assert signal.getsignal(number) == before
     signal.signal(number, original)
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (["--px4", "udp:127.0.0.1:1", "--starts", "0"], 2, "--starts 0: give 1 to 8"),
-        (["--px4", "udp:127.0.0.1:1", "--starts", "9"], 2, "--starts 9: give 1 to 8"),
-        (["--px4", "udp:127.0.0.1:1"], PortError.exit_code, "nothing answers on udp:127.0.0.1:1"),
-        (["--px4", "tcp:127.0.0.1:1"], PortError.exit_code, "write udp:HOST:PORT"),
-        (["--px4", "udp:127.0.0.1:1", "-o", "/none/a"], 5, "there is no folder /none"),
-        (["--px4", "udp:127.0.0.1:1", "--set", "mass_kg=0"], 2, "mass_kg"),
-        (["--px4", "udp:127.0.0.1:1", "--set", "mass=1"], 2, 'unknown setting of flights "mass"'),
-        ([], 2, "choose what flies: --board BOARD, or --px4 udp:HOST:PORT"),
-    ],
-)
-def test_a_wrong_command_line(
-    run: Path,
-    words: list[str],
-    code: int,
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = functools.partial(px4_flight.fly, clock=lambda: 50.0 * time.monotonic())
-    monkeypatch.setattr(px4_flight, "fly", clock)
-    assert cli.run(["fly", str(run), *words]) == code
-    assert sentence in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,12 @@ import pytest
 from policy_run import make_policy_run
 from rltools_host.boards import hil, parity
 from rltools_host.boards import policy_session as policy_board
-from rltools_host.boards.hil import HilRequest
 from rltools_host.boards.hil_inputs import make_inputs
-from rltools_host.boards.hil_result import HilResult
 from rltools_host.boards.parity import sha256_of
 from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, push
-from rltools_host.build.boards import emulated_boards, load_board
 from rltools_host.commands import cli
-from rltools_host.errors import LinkLostError, RefusedError
+from rltools_host.errors import RefusedError
 from rltools_host.policies.image import read_run_policy
 from rltools_host.tree import TREE
 
@@ -109,20 +105,6 @@ def test_other_bits_fail_with_one_sentence(
     assert kept["parity"]["first_mismatch"] in error
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--inputs", "0"], "--inputs 0: at least one input is needed"),
-        (["--samples", "0"], "--samples 0: at least one sample is needed"),
-        (["--port", "/dev/null"], "--port belongs to one board"),
-    ],
-)
-def test_wrong_requests(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["hil", "--board", "all-emulated", *words]) == 2
-    assert says in capsys.readouterr().err
-    hil.check_request("host", "/dev/null", samples=1, inputs=1)
-
-
 # -- what a board has already ----------------------------------------------------------------------
 
 
@@ -142,54 +124,3 @@ def test_without_a_run_the_policy_of_the_board_counts(
     assert cli.run(["hil", "--board", "host", *SMALL, "--json"]) == 0
     assert last_json(capsys)["policy_sha256"] == read_run_policy(run).sha256
     assert not (run / "hil-host.json").exists()
-
-
-# -- several boards --------------------------------------------------------------------------------
-
-
-def host_result(run: Path) -> HilResult:
-    return hil.check_board(HilRequest(PolicyTarget("host"), str(run), 10, 10), lambda *_: None)
-
-
-def stand_in(monkeypatch: pytest.MonkeyPatch, result: HilResult) -> None:
-    """What every board gives, but for one that is lost; another cannot be started here."""
-
-    def check_board(request: HilRequest, _: Callable[..., None]) -> HilResult:
-        name = request.target.board
-        if name == "qemu-cortex-m4":
-            raise LinkLostError("lost it")
-        identity = dataclasses.replace(result.identity, counts_instructions=name != "host")
-        return dataclasses.replace(result, board=name, identity=identity)
-
-    monkeypatch.setattr(hil, "check_board", check_board)
-    monkeypatch.setattr(
-        hil, "missing_tools", lambda board: "needs qemu" if "rv32imc" in board.name else ""
-    )
-
-
-def test_all_emulated_boards_are_one_table(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stand_in(monkeypatch, host_result(run))
-    words = ["hil", "--board", "all-emulated", "--run", str(run), "--json"]
-    assert cli.run(words) == LinkLostError.exit_code
-    output = capsys.readouterr().out
-    results = {entry["board"]: entry for entry in json.loads(output.splitlines()[-1])["results"]}
-    emulated = {board.name for board in emulated_boards()}
-    assert {*results} == {"host", *emulated}
-    assert results["qemu-rv32imc"] == {"board": "qemu-rv32imc", "skipped": "needs qemu"}
-    assert results["qemu-cortex-m4"] == {"board": "qemu-cortex-m4", "error": "lost it"}
-    assert "time_us" in results["host"]
-    assert "instructions" in results["qemu-cortex-m7"]
-    assert not {"time_us", "instructions"} <= {*results["qemu-cortex-m7"]}
-    assert "qemu-rv32imc: needs qemu" in output
-    assert "qemu-cortex-m4: lost it" in output
-    units = {line.split()[0]: line.split()[-1] for line in output.splitlines() if " tick " in line}
-    assert units["host"] == "microseconds"
-    assert units["qemu-cortex-m7"] == "instructions"
-
-
-def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    board = load_board("qemu-rv32imc")
-    monkeypatch.setattr(hil.tools, "missing_names", lambda names: [*names][-2:])
-    assert hil.missing_tools(board) == "needs qemu-system-riscv32, /dev/pts"

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import shutil
 import signal
 import struct
 import time
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from disturbed_link import DisturbedLink, SharedLink
+from disturbed_link import DisturbedLink
 from policy_samples import patched, sample_images
 from rltools_host.boards import connection
 from rltools_host.boards import policy_session as policy_board
@@ -33,7 +32,6 @@ from rltools_host.boards.session import BoardSession
 from rltools_host.boards.transport import Link, ProcessLink
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
-from rltools_host.build.cmake import load_dialect
 from rltools_host.commands import cli
 from rltools_host.commands.policies import list_policies
 from rltools_host.errors import (
@@ -43,14 +41,11 @@ from rltools_host.errors import (
     LinkLostError,
     PortError,
     RefusedError,
-    RltError,
-    UsageError,
 )
 from rltools_host.policies.core import PolicyRunner
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
-from rltools_host.runs.folder import RunFolder
 from tcp_board import TcpBoard
-from training_calls import train_here, two_policy_runs
+from training_calls import two_policy_runs
 from waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("storage")
@@ -158,46 +153,12 @@ def test_two_pushes_and_the_way_back(
     assert lines[3] == "last policy dropped: it was rolled back"
 
 
-def test_what_is_said_meanwhile(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["push", str(runs[0]), "--board", "host", "--trial", "5"]) == 0
-    captured = capsys.readouterr()
-    assert captured.out.splitlines() == [
-        f"pendulum-td3 of step 120, 3-64-64-1: {sha_of(runs[0])[:12]}",
-        "staged in slot 0, checked by the board",
-        "in trial for 5 s",
-        "8 examples give this machine's bits, in every layer",
-        "confirmed: active in slot 0",
-    ]
-    assert "\r" not in captured.err  # no terminal
-
-
-def test_progress_goes_up_to_the_whole(runs: list[Path]) -> None:
-    seen: list[tuple[int, int]] = []
-    push(PushRequest(str(runs[0]), HERE), lambda _: None, lambda *step: seen.append(step))
-    size = len(read_run_policy(runs[0]).data)
-    assert seen[-1] == (size, size)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-
-
 def test_the_active_policy_is_not_sent_again(runs: list[Path]) -> None:
     push_here(runs[0])
     push_here(runs[1])
     outcome = push_here(runs[1])
     assert (outcome.activated, outcome.reason) == (True, "it was active already")
     assert uses() == ["previous", "active"]  # the way back is still there
-
-
-def test_nothing_to_roll_back_to(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    code = cli.run(["rollback", "--board", "host", "--json"])
-    document = json.loads(capsys.readouterr().out)
-    assert code == document["exit_code"] == RefusedError.exit_code
-    assert document["activated"] is False
-    assert document["active_sha256"] is None
-    assert "has no policy: there is nothing to roll back" in document["reason"]
-    push_here(runs[0])
-    with pytest.raises(RefusedError, match="there is no policy before the active one") as caught:
-        roll_back(HERE)
-    assert caught.value.details["active_sha256"] == sha_of(runs[0])
 
 
 # -- disturbances ----------------------------------------------------------------------------------
@@ -214,18 +175,6 @@ def test_a_link_that_loses_frames(
     assert push_here(runs[1]).active_sha256 == sha_of(runs[1])
     assert roll_back(HERE).active_sha256 == sha_of(runs[0])
     assert uses() == ["active", "empty"]
-
-
-def test_another_program_asks_meanwhile(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    shared: list[SharedLink] = []
-
-    def share(link: ProcessLink) -> SharedLink:
-        shared.append(SharedLink(link, load_dialect()))
-        return shared[-1]
-
-    links_made(monkeypatch, share)
-    assert push_here(runs[0]).activated
-    assert shared[-1].asked > 100  # those before look into the storage
 
 
 def test_a_board_that_is_killed_in_the_upload_keeps_the_last_good_one(
@@ -293,20 +242,6 @@ def test_two_boards_do_not_share_a_storage(runs: list[Path], tcp_board: TcpBoard
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_a_damaged_policy_of_a_run_is_named(
-    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(runs[0], copy)
-    policy = RunFolder.open(copy).policy_path
-    policy.write_bytes(policy.read_bytes()[:-1] + b"\1")
-    code = cli.run(["push", str(copy), "--board", "host", "--json"])
-    document = json.loads(capsys.readouterr().out)
-    assert code == document["exit_code"] == DamagedFileError.exit_code
-    assert "not a usable policy image (wrong_crc)" in document["reason"]
-    assert (document["board"], document["activated"]) == ("host", False)
-
-
 def tables(image: bytes) -> int:
     """Offset of the channels, behind the header and the layers."""
     (layers,) = struct.unpack_from("<H", image, 20)
@@ -362,7 +297,6 @@ def test_a_policy_for_another_board_is_not_sent(
     [
         (28, "I", 20_000, "a step is 50,000 us there, 20,000 here"),
         (0, "24s", b"cosine", 'observation 0 is "cos_angle" in 1 from -1 to 1 there, "cosine" '),
-        (96 + 24, "16s", b"deg/s", "observation 2 .* rad/s from -8 to 8 there, .* in deg/s from"),
         (
             144 + 44,
             "f",
@@ -385,12 +319,6 @@ def test_another_contract_is_named_before_anything_is_sent(
     monkeypatch.setattr(type(policy), "verify", lambda _: None)
     monkeypatch.setattr(FileClient, "upload", lambda *_: pytest.fail("something was sent"))
     with pytest.raises(BoardMismatchError, match=sentence):
-        push(PushRequest("any", HERE), lambda _: None)
-
-
-def test_a_policy_with_other_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_image(monkeypatch, sample_images()["relu"])
-    with pytest.raises(BoardMismatchError, match=r'by the contract "pendulum".* not made: obs.* 0'):
         push(PushRequest("any", HERE), lambda _: None)
 
 
@@ -429,51 +357,6 @@ def test_an_armed_board_gets_nothing(runs: list[Path], monkeypatch: pytest.Monke
         roll_back(HERE)
 
 
-def test_a_policy_that_is_larger_than_a_slot(
-    runs: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slots = PolicyClient.slots
-
-    def small_slots(self: PolicyClient) -> Any:
-        found = slots(self)
-        small = tuple(dataclasses.replace(slot, slot_bytes=4096) for slot in found.slots)
-        return dataclasses.replace(found, slots=small)
-
-    monkeypatch.setattr(PolicyClient, "slots", small_slots)
-    with pytest.raises(RefusedError, match=r"has 18,\d+ bytes, a slot .* takes 4,096: build"):
-        push_here(runs[0])
-
-
-@pytest.mark.parametrize(
-    ("words", "error", "sentence"),
-    [
-        (["push", "RUN", "--board", "host", "--trial", "0"], UsageError, "--trial 0: give seconds"),
-        (
-            ["push", "RUN", "--board", "host", "--trial", "9999"],
-            UsageError,
-            "up to 2147",
-        ),
-        (["push", "RUN", "--board", "host", "--no-confirm"], UsageError, "host ends with this com"),
-        (
-            ["policies", "--board", "host-threads"],
-            UsageError,
-            "not built with the program infer: b",
-        ),
-        (["policies", "--board", "host", "--port", "/dev/ttyNONE"], PortError, "no port /dev/ttyN"),
-    ],
-)
-def test_what_makes_no_sense_is_said_at_once(
-    runs: list[Path],
-    words: list[str],
-    error: type[RltError],
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    code = cli.run([str(runs[0]) if word == "RUN" else word for word in words])
-    assert code == error.exit_code
-    assert sentence in capsys.readouterr().err
-
-
 def test_a_board_that_trains_takes_no_policies(runs: list[Path]) -> None:
     program = firmware.build_firmware(load_board("host"), "pendulum-td3")
     with (
@@ -481,11 +364,6 @@ def test_a_board_that_trains_takes_no_policies(runs: list[Path]) -> None:
         pytest.raises(BoardMismatchError, match='runs the program "train", not "infer": leave out'),
     ):
         push(PushRequest(str(runs[0]), PolicyTarget("host", board.port)), lambda _: None)
-
-
-def test_a_board_of_policies_does_not_train(tcp_board: TcpBoard, tmp_path: Path) -> None:
-    with pytest.raises(BoardMismatchError, match='runs the program "infer", not "train"'):
-        train_here("pendulum-td3", "host", port=tcp_board.port, out=tmp_path / "run")
 
 
 # -- the trial -------------------------------------------------------------------------------------

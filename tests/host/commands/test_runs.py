@@ -95,40 +95,6 @@ def test_what_is_listed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tree(runs) == before, "looking changes nothing"
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("TD3", ["first", "last"]),
-        ("pendulum finished", ["first", "all"]),
-        ("group", ["all"]),
-        ("nothing-has-this", []),
-        ("--sort result", ["first", "all", "last"]),
-        ("--sort name", ["all", "first", "last"]),
-        ("--sort steps", ["all", "first", "last"]),
-        ("--sort size", ["all", "first", "last"]),
-    ],
-)
-def test_words_and_order(
-    runs: Path, capsys: pytest.CaptureFixture[str], words: str, expected: list[str]
-) -> None:
-    assert runs.is_dir()
-    assert names(listed(capsys, *words.split())) == expected
-
-
-def test_the_disk_is_counted_once(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    totals = []
-    for words in ([], ["--members"]):
-        assert cli.run(["runs", *words, "--json"]) == 0
-        totals.append(json.loads(capsys.readouterr().out)["disk_bytes"])
-    assert totals[0] == totals[1] > 0
-    outside = runs.parent / "outside"
-    outside.mkdir()
-    (outside / "large").write_bytes(b"x" * 1_000_000)
-    for name in (".", "large"):
-        (runs / "first" / f"link {name}").symlink_to(outside / name)
-    assert listed(capsys, "first")[0]["disk_bytes"] < 500_000, "links are not followed"
-
-
 def test_a_damaged_run_does_not_hide_the_others(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,7 +67,7 @@ def test_what_was_skipped_for_lack_of_a_tool_is_of_the_rest(
     assert "2 passed" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("fault", ["Python tests", "C++ tests", "build", "style"])
+@pytest.mark.parametrize("fault", ["Python tests", "C++ tests"])
 def test_a_fault_is_shown_and_tells_by_the_exit_code(
     fault: str, tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,6 @@ from group_calls import (
     ENVIRONMENT,
     RLT,
     children_of,
-    command_of,
     is_state,
     rlt,
     started,
@@ -27,7 +26,7 @@ from group_calls import (
     trains,
 )
 from rltools_host.commands import cli
-from rltools_host.errors import BoardError, DamagedFileError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from run_folders import document_of, new_group
@@ -45,12 +44,12 @@ ENDLESS = "20000000"  # of what is not waited for
 def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
     group = tmp_path / "group"
     words = ("--steps", "6000", "--set", "learning_rate=0.002", "--out", group)
-    result = rlt(*TRAIN, "--seeds", "0,3-4", *words, "--json")
+    result = rlt(*TRAIN, "--seeds", "0,3", *words, "--json")
     assert result.returncode == 0, result.stderr
     (line,) = result.stdout.splitlines()
     document = json.loads(line)
     assert document["state"] == "finished"
-    assert [run["seed"] for run in document["runs"]] == [0, 3, 4]
+    assert [run["seed"] for run in document["runs"]] == [0, 3]
     for run in document["runs"]:
         path = Path(run["run"])
         assert path == group / f"s{run['seed']}"
@@ -68,29 +67,15 @@ def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
         assert run["return_mean"] == alone["return_mean"]
     returns = sorted(run["return_mean"] for run in document["runs"])
     (summary,) = document["summary"]
-    assert summary["mean"] == pytest.approx(sum(returns) / 3)
-    assert (summary["worst"], summary["median"], summary["runs"]) == (returns[0], returns[1], 3)
+    assert summary["mean"] == pytest.approx(sum(returns) / 2)
+    assert (summary["worst"], summary["median"], summary["runs"]) == (
+        returns[0],
+        pytest.approx(sum(returns) / 2),
+        2,
+    )
     stored = document_of(GroupFolder.open(group))
-    assert (stored["state"], stored["seeds"]) == ("finished", [0, 3, 4])
+    assert (stored["state"], stored["seeds"]) == ("finished", [0, 3])
     assert stored["summary"] == document["summary"]
-
-
-@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.all), 2])
-def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
-    """Of runs that do not end by themselves."""
-    group = tmp_path / "group"
-    words = ("--seeds", "0-2", "--steps", "1000000000", "--jobs", str(jobs), "--out", group)
-    process = started(*TRAIN, *words)
-    wait_for(lambda: all(trains(group / f"s{seed}") for seed in range(jobs)))
-    assert [(group / f"s{seed}").exists() for seed in range(3)] == [
-        seed < jobs for seed in range(3)
-    ]
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    stored = document_of(GroupFolder.open(group))
-    assert stored["jobs"] == jobs
-    states = [run["state"] for run in stored["runs"]]
-    assert states == ["paused"] * jobs + ["waiting"] * (3 - jobs)
 
 
 # -- signals ---------------------------------------------------------------------------------------
@@ -133,20 +118,6 @@ def test_pause_and_one_command_that_goes_on(
     error = capsys.readouterr().err
     assert "all 3 runs of" in error
     assert "have finished: give a larger total with --steps" in error
-
-
-@pytest.mark.all
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_other_signals_pause_as_well(tmp_path: Path, number: signal.Signals) -> None:
-    group = tmp_path / "group"
-    words = ("--seeds", "0-1", "--steps", ENDLESS, "--jobs", "1", "--out", group)
-    process = started(*TRAIN, *words)
-    wait_for(lambda: trains(group / "s0"))
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "0 of 2 runs have finished, 1 saved on the way, 1 not begun" in errors
-    assert RunFolder.open(group / "s0").content.checkpoint_step > 0
 
 
 @pytest.mark.all
@@ -226,25 +197,6 @@ def test_terminal_that_closes(tmp_path: Path) -> None:
     assert is_state(group / "s1", "paused")
 
 
-@pytest.mark.all
-def test_what_has_not_gone_on_yet_stays_paused(tmp_path: Path) -> None:
-    """A second pause, of a group with more steps than at first, while its first run goes on."""
-    group = tmp_path / "group"
-    assert rlt(*TRAIN, "--seeds", "0-1", "--steps", "3000", "--out", group).returncode == 0
-    process = started("train", "--resume", group, "--steps", LONG, "--jobs", "1")
-    wait_for(lambda: is_state(group / "s0", "training"))
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert "paused: 0 of 2 runs have finished, 2 saved on the way; go on with" in errors
-    result = rlt("train", "--resume", group, "--board", "host-threads", "--threads", "1")
-    assert result.returncode == 0, result.stderr
-    metadata = document_of(RunFolder.open(group / "s1"))
-    assert [session["board"] for session in metadata["sessions"]] == ["host", "host-threads"]
-    whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
-    assert metadata["steps"] == int(LONG)
-    assert metadata["step"] == whole["step"]
-
-
 def test_command_that_is_killed(tmp_path: Path) -> None:
     """Nothing is left running, and the group can be gone on with."""
     group = tmp_path / "group"
@@ -266,33 +218,6 @@ def test_command_that_is_killed(tmp_path: Path) -> None:
 # -- failures --------------------------------------------------------------------------------------
 
 
-@pytest.mark.all
-def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
-    group = tmp_path / "group"
-    words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "2", "--out", group)
-    process = started(*TRAIN, *words, "--json")
-    wait_for(lambda: trains(group / "s1"))
-    (worker,) = [pid for pid in children_of(process.pid) if "s1.job" in command_of(pid)]
-    (board,) = children_of(worker)
-    os.kill(board, signal.SIGKILL)
-    output, errors = process.communicate(timeout=100)
-    assert process.returncode == BoardError.exit_code
-    document = json.loads(output.splitlines()[-1])
-    assert [run["state"] for run in document["runs"]] == ["finished", "failed", "finished"]
-    assert document["state"] == "failed"
-    assert document["summary"][0]["runs"] == 2
-    sentence = document["runs"][1]["error"]
-    assert "it was ended by SIGKILL" in sentence
-    assert f"  seed 1: {sentence}" in errors.splitlines()
-    assert "\n" not in sentence
-    last = errors.splitlines()[-1]
-    assert last.startswith("error: 1 of 3 runs failed (seed 1): try it again with `")
-    result = rlt(*shlex.split(last.split("`")[1])[1:])
-    assert result.returncode == 0, result.stderr
-    whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
-    assert state_of(group / "s1") == whole["state_sha256"]
-
-
 def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path) -> None:
     group = tmp_path / "group"
     process = started(*TRAIN, "--seeds", "0-1", "--steps", LONG, "--jobs", "1", "--out", group)
@@ -308,39 +233,16 @@ def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path) -> None:
     assert [run["state"] for run in stored] == ["failed", "finished"]
 
 
-@pytest.mark.all
-def test_a_damaged_run_of_a_group(tmp_path: Path) -> None:
-    group = tmp_path / "group"
-    assert rlt(*TRAIN, "--seeds", "0-1", "--steps", "3000", "--out", group).returncode == 0
-    (group / "s0" / "run.json").write_text("{")
-    result = rlt("train", "--resume", group, "--steps", "5000")
-    assert result.returncode == DamagedFileError.exit_code
-    assert "run.json is damaged" in result.stdout
-    assert RunFolder.open(group / "s1").content.step == 6144
-
-
 # -- what makes no sense ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--seeds 3-1", "the range 3-1 runs backwards"),
-        ("--seeds x", 'seeds "x": write seeds'),
         ("--seeds 0-1 --seed 2", "--seed does not go with --seeds"),
-        ("--seeds 0-1 --set seed=2", "seed is given twice"),
-        ("--seeds 0-1 --jobs 0", "--jobs 0: at least 1 is needed"),
-        ("--jobs 2", "--jobs goes with --seeds"),
-        ("--seeds 0-1 --threads 2", "--threads does not go with board host"),
-        ("--seeds 0-1 --steps 0", "steps=0 is out of bounds"),
         ("--seeds 0-1 --out {full}", "is not empty: choose another folder with --out"),
-        ("--seeds 0-1 --port socket://127.0.0.1:1 --jobs 2", "--jobs 2 does not go with board"),
         ("--seeds 0-1 --resume {group}", "--seeds does not go with --resume"),
-        ("--seed 1 --resume {group}", "--seed does not go with --seeds or a group"),
         ("--out x --resume {group}", "--out does not go with --resume: a resumed group stays"),
-        ("--set gamma=0.9 --resume {group}", "--set does not go with --resume: a resumed group"),
-        ("--set-file {file} --resume {group}", "--set-file does not go with --resume: a resumed g"),
-        ("--seeds 0-1 --set-file {full}", "cannot read --set-file"),
     ],
 )
 def test_what_makes_no_sense(
@@ -353,9 +255,7 @@ def test_what_makes_no_sense(
     asked = {"experiment": "pendulum-ppo", "board": "host", "seeds": [0], "settings": []}
     variants = [{"name": "", "label": "", "settings": []}]
     new_group(group, {**about, **asked, "variants": variants, "state": "paused"})
-    values = tmp_path / "values.json"
-    values.write_text('{"gamma": 0.9}')
-    filled = words.format(full=tmp_path / "full", group=group, file=values).split()
+    filled = words.format(full=tmp_path / "full", group=group).split()
     assert cli.run([*TRAIN, *filled]) == UsageError.exit_code
     error = capsys.readouterr().err.splitlines()
     assert sentence in error[-1]
