@@ -62,15 +62,6 @@ def test_a_board_is_emulated_from_its_start_to_its_end(
     assert started._timer.finished.is_set()
 
 
-def test_the_program_is_where_the_board_s_arguments_have_it(
-    emulated_by: Program, tmp_path: Path
-) -> None:
-    board = emulated_by(f"{PORT}exec sleep 60", "-drive", "file={elf},if=mtd")
-    Emulator(board, Path("program.elf")).close()
-    words = (tmp_path / "arguments").read_text().split()
-    assert words[:4] == ["-drive", "file=program.elf,if=mtd", "-chardev", "pty,id=s0"]
-
-
 def test_what_a_board_keeps_is_in_its_file(
     emulated_by: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

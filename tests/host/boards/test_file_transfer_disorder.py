@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -40,22 +39,6 @@ def test_transfers_over_a_disorderly_link(seed: int, disorder: float, paths: lis
                 assert written[-1] == FILES["/d"]
         except LinkLostError:
             assert disorder > 0.05
-
-
-def test_sessions_have_the_numbers_that_the_server_gives() -> None:
-    """The numbers are the server's own, other ones are refused."""
-    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
-    transfer = on(channel)
-    numbers = set()
-    for _ in range(20):
-        assert transfer.download("/a") == FILES["/a"]
-        reads = [r for r in channel.server.requests if r.opcode == Opcode.BURST_READ_FILE]
-        opened = [r for r in channel.server.requests if r.opcode == Opcode.OPEN_FILE_RO]
-        numbers.add(reads[-1].session)
-        assert not channel.server.sessions, "the session is closed"
-    assert len(numbers) > 10
-    assert len({request.session for request in opened}) > 10
-    assert not [r for r in channel.server.requests if r.opcode == Opcode.RESET_SESSIONS]
 
 
 def test_session_that_expires_is_opened_again() -> None:
@@ -118,16 +101,6 @@ def test_session_of_another_host_expires() -> None:
     assert len(resets) == 1 + channel.now / REPLY_TIMEOUT_S, "one at once, and then one a wait"
 
 
-def test_session_of_another_host_that_lasts_is_named() -> None:
-    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
-    channel.server.others = [1e9]
-    with pytest.raises(
-        BoardMismatchError, match="refuses /d: no sessions available; end the other program"
-    ):
-        on(channel).download("/d")
-    assert 15.0 <= channel.now <= 17.0
-
-
 @pytest.mark.parametrize("packets", [0, 1])
 def test_download_without_progress_ends(packets: int) -> None:
     """Bursts and reads bring nothing, or no data, although the server answers."""
@@ -155,7 +128,7 @@ def test_download_without_progress_ends(packets: int) -> None:
 
 
 # Numbers of a first request, some so that those of the next ones begin again at 0.
-@pytest.mark.parametrize("sequence", [7, *range(0xFFF0, 0x10000)])
+@pytest.mark.parametrize("sequence", [7, 0xFFF0, 0xFFFE, 0xFFFF])
 def test_late_packets_of_one_file_are_not_taken_for_another(sequence: int) -> None:
     """Both sessions have the same number, as a server may give."""
     channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
@@ -224,17 +197,7 @@ def test_answer_of_another_request_is_not_taken(field: str, value: int) -> None:
     assert channel.now >= 1.0
 
 
-def test_numbers_of_another_program_differ() -> None:
-    """Two programs one after another: no request of theirs has the same bytes by construction."""
-    firsts = set()
-    for _ in range(20):
-        channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
-        on(channel).download("/b")
-        firsts.add(channel.server.requests[0].sequence)
-    assert len(firsts) > 10
-
-
-@pytest.mark.parametrize("sequence", [7, *range(0xFFF0, 0x10000)])
+@pytest.mark.parametrize("sequence", [7, 0xFFF0, 0xFFFE, 0xFFFF])
 def test_burst_that_ends_with_end_of_file(sequence: int) -> None:
     """Some servers say so instead of marking the last packet; the gap is then filled at once."""
     channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
@@ -259,58 +222,6 @@ def test_burst_that_ends_with_end_of_file(sequence: int) -> None:
     assert channel.now == 0.0
 
 
-def test_numbers_of_requests_leave_room_for_their_answers() -> None:
-    """No request has the number of an answer, over the wrap of the numbers too."""
-    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
-    transfer = on(channel)
-    transfer._sequence = 0xFFF0
-    transfer.upload("/a", FILES["/d"])
-    numbers = [request.sequence for request in channel.server.requests]
-    assert numbers == [(0xFFF2 + 2 * index) & 0xFFFF for index in range(len(numbers))]
-    assert len(numbers) > 20
-
-
-def test_a_transfer_takes_as_long_as_it_takes() -> None:
-    """A megabyte arrives with two seconds before each request."""
-    content = bytes(range(256)) * 4000
-    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
-    channel.server.read = lambda _: content
-    channel.silence_s = 2.0
-    assert on(channel).download("/large") == content
-    assert channel.now > 400.0
-    channel.now = 0.0
-    on(channel).upload("/a", content)
-    assert channel.now > 7200.0
-
-
-def test_reads_ask_for_what_is_missing_alone() -> None:
-    """The first packet of the burst is lost, and the server reads less than it is asked for."""
-    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
-    original = channel.server.answer
-    asked: list[tuple[int, int]] = []
-
-    def answer(raw: bytes) -> list[bytes]:
-        request = Packet.parse(raw)
-        assert request is not None
-        answers = original(raw)
-        if request.opcode == Opcode.BURST_READ_FILE:
-            return answers[1:] or answers
-        if request.opcode != Opcode.READ_FILE:
-            return answers
-        asked.append((request.offset, raw[4]))
-        whole = Packet.parse(answers[0])
-        assert whole is not None
-        return [Packet(**{**vars(whole), "data": whole.data[:100]}).pack()]
-
-    channel.server.answer = answer  # type: ignore[method-assign]
-    assert on(channel).download("/d") == FILES["/d"]
-    assert asked == [
-        (0, DATA_BYTES),
-        (100, DATA_BYTES - 100),
-        (200, DATA_BYTES - 200),
-    ]
-
-
 @pytest.mark.parametrize("opcode", [Opcode.BURST_READ_FILE, Opcode.READ_FILE])
 def test_reason_of_a_refusal_is_no_data(opcode: Opcode) -> None:
     """A NAK carries its reason where an ACK has data; the transfer ends with it."""
@@ -331,13 +242,3 @@ def test_reason_of_a_refusal_is_no_data(opcode: Opcode) -> None:
     with pytest.raises(BoardMismatchError, match="the disorderly board refuses /d: fail; flash"):
         on(channel).download("/d")
     assert not channel.server.sessions
-
-
-def test_number_after_a_burst_lies_behind_its_packets() -> None:
-    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
-    on(channel).download("/a")
-    requests = channel.server.requests
-    for burst, following in pairwise(requests):
-        if burst.opcode == Opcode.BURST_READ_FILE:
-            packets = (len(FILES["/a"]) - burst.offset + DATA_BYTES - 1) // DATA_BYTES
-            assert (following.sequence - burst.sequence) & 0xFFFF > packets

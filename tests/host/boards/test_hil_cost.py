@@ -1,4 +1,4 @@
-"""The cost of a policy: samples from a board, and their statistics."""
+"""The cost of a policy: samples from a board, also over a link that loses some."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from policy_samples import sample_images
 from rltools_host.boards.hil_result import Distribution, measure_cost
 from rltools_host.boards.policies import MAX_SAMPLES, Measured
 from rltools_host.build.cmake import load_dialect
-from rltools_host.errors import LinkLostError, RefusedError
+from rltools_host.errors import RefusedError
 from rltools_host.policies.image import parse_policy
 from scripted_infer import ScriptedInfer
 
@@ -43,12 +43,6 @@ def test_what_measuring_takes_is_subtracted(board: ScriptedInfer) -> None:
     assert progress == [(each, 7024) for each in done]
 
 
-def test_nothing_costs_less_than_nothing(board: ScriptedInfer) -> None:
-    board.sample = lambda what, index: 5 if what == Measured.NOTHING else index % 10
-    cost = measure_cost(board.client, 100)
-    assert {*cost.forward.samples.tolist()} == {0, 1, 2, 3, 4}
-
-
 @pytest.mark.parametrize("lost", ["COMMAND_ACK", "RLT_MEASUREMENT"])
 def test_what_gets_lost_is_asked_for_again(board: ScriptedInfer, lost: str) -> None:
     board.lost[lost] = 1
@@ -64,22 +58,9 @@ def test_a_measurement_that_began_anew_is_waited_for(board: ScriptedInfer) -> No
     assert board.measured == [(Measured.FORWARD, 5)] * 2
 
 
-def test_a_board_that_refuses_is_named(board: ScriptedInfer) -> None:
-    board.denies = True
-    with pytest.raises(RefusedError, match="does not measure: it is armed, or no policy acts"):
-        board.client.measure(Measured.TICK, 5)
-
-
 def test_a_policy_that_is_dropped_meanwhile(board: ScriptedInfer) -> None:
     board.most_samples = 3
     with pytest.raises(RefusedError, match="to the end: its policy was dropped"):
-        board.client.measure(Measured.TICK, 5)
-
-
-def test_a_board_that_is_silent_while_it_measures_is_lost(board: ScriptedInfer) -> None:
-    board.lost["RLT_MEASUREMENT"] = 9
-    board.falls_silent = True
-    with pytest.raises(LinkLostError, match="has been silent"):
         board.client.measure(Measured.TICK, 5)
 
 
@@ -93,29 +74,3 @@ def test_statistics_are_samples() -> None:
     assert found.mean == 500.5
     assert distribution(1, 1, 2).statistics().mean == 1.333
     assert distribution(3, 1, 2).quantile(500) == 2
-
-
-@pytest.mark.parametrize(
-    "samples",
-    [
-        (7,),
-        (0, 0, 1),
-        tuple(range(1000)),
-        (*[10] * 500, 1_000_000),
-        tuple(int(value) for value in np.random.default_rng(0).exponential(1000.0, 2000)),
-    ],
-)
-def test_every_sample_is_in_the_histogram(samples: tuple[int, ...]) -> None:
-    edges, counts = distribution(*samples).histogram()
-    assert sum(counts) == len(samples)
-    assert edges == sorted({*edges})
-    assert edges[0] == min(samples)
-    assert edges[-1] > max(samples)
-    assert 1 <= len(counts) == len(edges) - 1 <= 13
-    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
-        assert count == sum(low <= value < high for value in samples)
-
-
-def test_one_far_away_does_not_hide_the_others() -> None:
-    found = distribution(*([10, 11, 12, 13] * 100), 1_000_000).histogram()
-    assert found == ([10, 11, 12, 13, 14, 1_000_001], [100, 100, 100, 100, 1])

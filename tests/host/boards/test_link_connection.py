@@ -19,7 +19,7 @@ from rltools_host.boards.connection import (
     Exchange,
     MessageQueue,
 )
-from rltools_host.boards.framing import GAP, UNFINISHED_LIMIT, StatusText, TextAssembler
+from rltools_host.boards.framing import UNFINISHED_LIMIT, TextAssembler
 from rltools_host.build.cmake import load_dialect
 from rltools_host.documents import printable
 from rltools_host.errors import LinkLostError
@@ -90,17 +90,6 @@ def test_what_follows_an_answer_is_in_no_queue_while_it_is_taken() -> None:
     assert [m.name for m in taken(values)] == ["after"]
 
 
-def test_queue_drops_chosen_types() -> None:
-    link, connection = connected()
-    queue = connection.open_queue("NAMED_VALUE_INT", "HEARTBEAT", "STATUSTEXT")
-    text = DIALECT.MAVLink_statustext_message(4, b"kept")
-    link.put(value(b"a", 1), heartbeat(), text, value(b"b", 2))
-    connection.deliver_now()
-    queue.drop("NAMED_VALUE_INT")
-    beat, kept = taken(queue)
-    assert (beat.get_type(), kept) == ("HEARTBEAT", StatusText(4, "kept"))
-
-
 # -- other nodes and other hosts -------------------------------------------------------------------
 
 
@@ -157,23 +146,6 @@ def test_messages_for_other_hosts_are_not_taken(target: Address, arrives: bool) 
     assert bool(queue) == arrives
 
 
-def test_losses_are_counted_for_the_board_alone() -> None:
-    link, connection = connected()
-    for _ in range(3):
-        link.put(heartbeat())
-    link._encoders[BOARD]._mavlink.seq += 4
-    link.put(heartbeat())
-    for _ in range(4):
-        link.put(heartbeat(), sender=OTHERS[0])
-        link._encoders[OTHERS[0]]._mavlink.seq += 1
-    for _ in range(8):
-        connection.deliver_now()
-    assert connection.messages_lost == 4
-    assert connection.decoder.messages_lost == 7
-    connection.target = None
-    assert connection.messages_lost == 7
-
-
 def test_messages_go_to_the_target() -> None:
     link, connection = connected()
     connection.request_message(53000)
@@ -217,32 +189,6 @@ def test_request_is_repeated_until_its_answer_comes() -> None:
     assert link.now == pytest.approx(3.0, abs=0.01)
 
 
-def test_unanswered_request_names_the_board_and_the_reason() -> None:
-    link, connection = connected()
-    link.answer = lambda _: link.put(DIALECT.MAVLink_statustext_message(3, b"no memory"))
-    with (
-        Exchange(connection, "COMMAND_ACK") as exchange,
-        pytest.raises(
-            LinkLostError, match=r'on the script does not answer for the test: .* \(it says "no mem'
-        ),
-    ):
-        exchange.ask(lambda: connection.send_command(1), lambda m: m, "the test")
-    assert link.now == pytest.approx(15.0, abs=0.01)
-
-
-def test_texts_of_an_earlier_request_are_no_reason() -> None:
-    link, connection = connected()
-    link.put(DIALECT.MAVLink_statustext_message(3, b"of before"))
-    with Exchange(connection, "COMMAND_ACK") as exchange:
-        assert exchange.because() == ""
-        link.put(
-            DIALECT.MAVLink_statustext_message(3, b"the reason"),
-            DIALECT.MAVLink_statustext_message(4, b"only a warning"),
-        )
-        connection.deliver_now()
-        assert exchange.because() == ' (it says "the reason")'
-
-
 def test_lost_link_gives_what_came_before() -> None:
     link, connection = connected()
     queue = connection.open_queue("NAMED_VALUE_INT")
@@ -284,42 +230,6 @@ def test_texts_are_put_together(texts: list[str]) -> None:
     messages = [m for number, text in enumerate(texts, 1) for m in pieces_of(text, number)]
     ends = re.compile(r"[\x00-\x1f\x7f]+\Z")
     assert assembled(messages) == [printable(ends.sub("", text)) for text in texts]
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_what_cannot_be_printed_at_the_end_of_a_text_is_left_out(number: int) -> None:
-    messages = pieces_of("Failsafe\tactivated\t\n", number)
-    assert assembled(messages) == ["Failsafe?activated"]
-
-
-@pytest.mark.parametrize("length", [1, 49, 50, 51, 99, 100, 101, 150])
-def test_long_text_through_a_connection(length: int) -> None:
-    text = ("0123456789" * 20)[:length]
-    link, connection = connected()
-    queue = connection.open_queue("STATUSTEXT")
-    for message in pieces_of(text):
-        link.put(message)
-        connection.deliver_now()
-    assert taken(queue) == [StatusText(3, text)]
-
-
-@given(st.permutations(range(3)), st.integers(0, 2))
-def test_repeated_pieces_change_nothing(order: list[int], again: int) -> None:
-    text = "".join(chr(ord("a") + i % 26) for i in range(130))
-    pieces = pieces_of(text)
-    assert assembled([pieces[0], pieces[1], pieces[again], pieces[2], pieces[again]]) == [text]
-    shuffled = assembled([pieces[i] for i in order])
-    assert len(shuffled) == 1, "an error text is shown whatever is missing"
-
-
-def test_gap_in_a_text_is_marked() -> None:
-    pieces = pieces_of("a" * 50 + "b" * 50 + "end")
-    assert assembled([pieces[0], pieces[2]]) == ["a" * 50 + GAP + "end"]
-    assert assembled([pieces[2]]) == [GAP * 2 + "end"]
-    new = pieces_of("c" * 50 + "new")
-    assert assembled([pieces[0], *new]) == ["c" * 50 + "new"], "the first piece begins a text"
-    longer = pieces_of("d" * 100 + "end")
-    assert assembled([*pieces[:2], longer[0], longer[2]]) == ["d" * 50 + GAP + "end"]
 
 
 def test_texts_without_an_end_take_no_more_memory() -> None:

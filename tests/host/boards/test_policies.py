@@ -12,8 +12,7 @@ from rltools_host.boards import messages
 from rltools_host.boards.messages import SlotUse
 from rltools_host.boards.session import BoardSession
 from rltools_host.build.cmake import load_dialect
-from rltools_host.build.native import host_library
-from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError
+from rltools_host.errors import RefusedError
 from rltools_host.tree import TREE
 from scripted_link import BOARD
 from scripted_policies import ScriptedPolicies, number_of
@@ -39,20 +38,6 @@ def board() -> ScriptedPolicies:
 @pytest.fixture
 def session(board: ScriptedPolicies) -> BoardSession:
     return BoardSession(board.connection)
-
-
-def test_slots_are_read_field_by_field(board: ScriptedPolicies, session: BoardSession) -> None:
-    board.put(SlotUse.TRIAL, NEW, 1)
-    board.last_drop = 2
-    slots = session.policies.slots()
-    active, trial = slots.slots
-    assert slots.active == active
-    assert slots.trial == trial == slots.acting
-    assert (active.slot, active.use, active.sha256) == (0, SlotUse.ACTIVE, OLD_SHA)
-    assert (trial.image_bytes, trial.sha256, trial.trial_left_ms) == (len(NEW), NEW_SHA, 2500)
-    assert (trial.experiment, trial.environment) == ("pushed", "Somewhere")
-    assert (trial.step, trial.seed, trial.state_sha256) == (400, 7, "01" * 32)
-    assert (slots.slot_bytes, slots.last_drop, slots.refusal) == (4096, 2, "")
 
 
 def test_slots_are_of_one_answer(board: ScriptedPolicies, session: BoardSession) -> None:
@@ -201,14 +186,6 @@ def test_a_trial_that_was_dropped_meanwhile(board: ScriptedPolicies, session: Bo
         session.policies.confirm(NEW_SHA)
 
 
-def test_another_programs_trial_is_in_the_way(
-    board: ScriptedPolicies, session: BoardSession
-) -> None:
-    board.put(SlotUse.TRIAL, b"another", 1)
-    with pytest.raises(RefusedError, match=r"another policy is in trial, for 2\.5 s more"):
-        session.policies.try_candidate(NEW_SHA, 10.0)
-
-
 def test_another_programs_candidate_is_not_tried(
     board: ScriptedPolicies, session: BoardSession
 ) -> None:
@@ -216,39 +193,6 @@ def test_another_programs_candidate_is_not_tried(
     board.put(SlotUse.EMPTY, b"", 1)
     with pytest.raises(RefusedError, match="another program has changed its policies meanwhile"):
         session.policies.try_candidate(NEW_SHA, 10.0)
-
-
-def test_a_command_that_is_never_acknowledged(
-    board: ScriptedPolicies, session: BoardSession
-) -> None:
-    session.policies.upload(NEW, NEW_SHA)
-    board.lost["COMMAND_ACK"] = 1000
-    with pytest.raises(LinkLostError, match="does not answer for the command to try a policy"):
-        session.policies.try_candidate(NEW_SHA, 10.0)
-
-
-def test_a_refused_image_is_named(board: ScriptedPolicies, session: BoardSession) -> None:
-    board.refuses = (0, 3)
-    name, text = list(messages.POLICY_REASONS.items())[3]
-    with pytest.raises(RefusedError, match=re.escape(f"refuses the policy ({name}: {text})")):
-        session.policies.upload(NEW, NEW_SHA)
-
-
-def test_an_upload_that_may_not_begin(
-    board: ScriptedPolicies, session: BoardSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A change since the push began is named; else the files' own sentence stands."""
-    board.armed = True
-    with pytest.raises(RefusedError, match="refuses to take the policy: it is armed"):
-        session.policies.upload(NEW, NEW_SHA)
-    board.armed = False
-    board.put(SlotUse.TRIAL, b"another", 1)
-    monkeypatch.setattr(board.files, "_may_write", lambda _: False)
-    with pytest.raises(RefusedError, match="refuses to take the policy: another policy is in tr"):
-        session.policies.upload(NEW, NEW_SHA)
-    board.put(SlotUse.EMPTY, b"", 1)
-    with pytest.raises(BoardMismatchError, match=r"refuses /candidate\.rltp: file protected"):
-        session.policies.upload(NEW, NEW_SHA)
 
 
 def test_bytes_that_changed_on_the_way(board: ScriptedPolicies, session: BoardSession) -> None:
@@ -270,17 +214,6 @@ def test_an_action_keeps_its_bits(board: ScriptedPolicies, session: BoardSession
     first = board.observations[0]
     assert (first.dimension, first.first, first.mode) == (2, 0, DIALECT.RLT_OBSERVE_FORWARD)
     assert list(first.values) == [0.5, -1.0, *[0.0] * 46]
-
-
-def test_a_long_observation_is_sent_in_parts(
-    board: ScriptedPolicies, session: BoardSession
-) -> None:
-    values = [float(index) for index in range(100)]
-    session.policies.forward(values)
-    assert [part.first for part in board.observations] == [0, 48, 96]
-    assert {part.dimension for part in board.observations} == {100}
-    sent = [value for part in board.observations for value in part.values]
-    assert sent == values + [0.0] * 44
 
 
 def test_the_answer_to_another_observation_is_passed_over(
@@ -314,16 +247,3 @@ def test_names_are_those_of_the_boards() -> None:
     assert list(messages.POLICY_REASONS) == enumerators("PolicyReason")
     assert list(messages.SLOT_ERRORS) == enumerators("SlotError")
     assert list(messages.DROP_REASONS) == enumerators("DropReason")
-
-
-def test_texts_are_those_of_the_boards() -> None:
-    texts = host_library("policy").description["reasons"]
-    assert list(messages.POLICY_REASONS.values()) == texts
-    assert len(set(texts)) == len(texts)
-
-
-def test_reasons_are_those_of_the_document() -> None:
-    document = (TREE.root / "docs" / "policy_image.md").read_text()
-    section = document.partition("## When an image is refused")[2]
-    rows = re.findall(r"^\| (\d+) \| (\w+) \|", section, re.MULTILINE)
-    assert rows == [(str(n), name) for n, name in enumerate(messages.POLICY_REASONS) if n]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -15,14 +14,13 @@ from rltools_host.boards.board_link import STORAGE_VARIABLE
 from rltools_host.boards.policy_session import (
     Firmware,
     PolicyTarget,
-    look,
     policy_session,
     require_kept,
 )
 from rltools_host.boards.push import PushRequest, policies_on, push, roll_back
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
-from rltools_host.errors import DiskError, PortError, UsageError
+from rltools_host.errors import PortError, UsageError
 from rltools_host.policies.image import parse_policy
 from tcp_board import TcpBoard
 
@@ -122,38 +120,6 @@ def test_a_file_of_the_old_name_is_left_where_there_is_a_present_one(
     assert active() == sha256
 
 
-def test_a_file_of_the_old_name_that_cannot_be_moved(
-    run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    push_here(run)
-    own_file(folder).rename(folder / "pendulum.bin")
-
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(DiskError, match=r"\.bin: No space left on device; free some space"):
-        roll_back(HERE)
-    assert list(contents(folder)) == ["pendulum.bin"]
-
-
-def test_one_of_two_commands_moves_the_file(
-    run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sha256 = push_here(run)
-    old, link = folder / "pendulum.bin", os.link
-    own_file(folder).rename(old)
-
-    def moved_meanwhile(source: Path, target: Path) -> None:
-        link(source, target)
-        os.unlink(source)
-        link(source, target)
-
-    monkeypatch.setattr(os, "link", moved_meanwhile)
-    push_here(run)
-    assert active() == sha256
-
-
 # -- looking ---------------------------------------------------------------------------------------
 
 
@@ -198,17 +164,6 @@ def test_looking_waits_for_a_board_that_has_the_file(
     assert active() is not None
 
 
-def test_a_copy_has_no_name_and_leaves_no_descriptor(run: Path, folder: Path) -> None:
-    push_here(run)
-    before = len(os.listdir("/proc/self/fd"))
-    with storage_module.copied(own_file(folder)) as copy:
-        assert copy.read_bytes() == own_file(folder).read_bytes()
-        copy.open("r+b").write(b"x" * 100)
-        assert os.readlink(copy).endswith("(deleted)")
-    assert b"x" * 100 not in own_file(folder).read_bytes()
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
 # -- a storage that a user names -------------------------------------------------------------------
 
 
@@ -219,20 +174,3 @@ def test_what_a_start_would_drop_is_told(run: Path, folder: Path) -> None:
     with pytest.raises(UsageError, match=r"keeps a policy that this firmware would drop.* name an"):
         require_kept(started_firmware(OTHER), own_file(folder))
     assert contents(folder) == before
-
-
-def test_what_was_dropped_before_is_no_reason_to_refuse(run: Path, folder: Path) -> None:
-    push_here(run)
-    file = own_file(folder)
-    other = started_firmware(OTHER)
-    program = other.program
-    assert program is not None
-    with (
-        TcpBoard(program, {STORAGE_VARIABLE: str(file)}) as board,
-        policy_session(PolicyTarget("host", board.port, "quadrotor")),
-    ):
-        pass  # it has dropped what was there
-    found = look(other, file)
-    assert not found.was_refused
-    assert not found.has_policy
-    require_kept(other, file)

@@ -1,103 +1,23 @@
-"""Finding a board on a link, and what every board tells."""
+"""Finding the right board on a link."""
 
 from __future__ import annotations
 
-import os
-import threading
-import time
-
 import pytest
 
-from fake_board import ADDRESS, FakeBoard
+from fake_board import FakeBoard
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.boards import session as session_module
-from rltools_host.boards.connection import Address, Connection
-from rltools_host.boards.framing import FrameEncoder
-from rltools_host.boards.messages import Identity, State
-from rltools_host.boards.session import CONNECT_TIMEOUT_S, BoardSession, NodeClient
-from rltools_host.errors import BoardMismatchError, LinkLostError, PortError
-from scripted_link import BOARD, ScriptedLink
+from rltools_host.boards.connection import Address
+from rltools_host.boards.messages import State
+from rltools_host.boards.session import BoardSession
+from rltools_host.errors import BoardMismatchError
 from session_calls import DIALECT, connect, shorten_times
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     shorten_times(monkeypatch)
-
-
-def test_identity() -> None:
-    with FakeBoard(DIALECT) as board:
-        session, identity = connect(board)
-        assert identity == Identity(
-            experiment="fake-td3",
-            board="host",
-            device="Fake",
-            revision="r1",
-            fingerprint=FINGERPRINT,
-            protocol_version=3,
-            state=State.IDLE,
-            counts_instructions=False,
-            learner_bytes=1000,
-            replay_bytes=5000,
-            scratch_bytes=2000,
-            unique_id=bytes(range(16)).hex(),
-            program="train",
-        )
-        session.node.require(identity, "fake-td3", FINGERPRINT, "host", "flash it")
-
-
-def test_silent_port_is_named() -> None:
-    with FakeBoard(DIALECT, talk=lambda _: None) as board:
-        began = time.monotonic()
-        with pytest.raises(
-            PortError, match=r"no board answers on the fake board within 0.3 s: .*rlt"
-        ):
-            BoardSession.connect(board.link, DIALECT, ADDRESS, 0.3)
-        assert time.monotonic() - began < CONNECT_TIMEOUT_S  # of who gives none
-
-
-def connect_to(says: bytes) -> None:
-    """To something that says this again and again, and has begun to."""
-    has_begun = threading.Event()
-
-    def talk(descriptor: int) -> None:
-        for _ in range(100):
-            os.write(descriptor, says)
-            has_begun.set()
-            time.sleep(0.005)
-
-    with FakeBoard(DIALECT, talk=talk) as board:
-        assert has_begun.wait(60)
-        BoardSession.connect(board.link, DIALECT, ADDRESS, 0.3)
-
-
-def test_other_firmware_is_named() -> None:
-    sentence = r"runs other firmware \(\d+ bytes came.*rlt flash"
-    with pytest.raises(BoardMismatchError, match=sentence):
-        connect_to(b"Hello from the blink example!\r\n")
-
-
-def test_other_mavlink_device_is_named() -> None:
-    heartbeat = DIALECT.MAVLink_heartbeat_message(2, 12, 0, 0, 3, 3)
-    with pytest.raises(BoardMismatchError, match="speaks MAVLink but is not one of our boards"):
-        connect_to(FrameEncoder(DIALECT, 1, 1).encode(heartbeat))
-
-
-@pytest.mark.parametrize("is_cut", [True, False])
-def test_a_board_that_falls_silent_is_not_called_another_device(is_cut: bool) -> None:
-    """Its link is cut after a heartbeat; a device that does not know the question goes on."""
-    link = ScriptedLink(DIALECT)
-    heartbeat = DIALECT.MAVLink_heartbeat_message(18, 8, 0, 0, 3, 3)
-    link.put(heartbeat)
-    if not is_cut:
-        link.answer = lambda _: link.put(heartbeat)
-    sentence = "on the script has stopped answering: its last message came 10 s ago, check"
-    with pytest.raises(
-        LinkLostError if is_cut else BoardMismatchError,
-        match=sentence if is_cut else "not one of our boards",
-    ):
-        NodeClient(Connection(link, DIALECT, BOARD, link.clock)).find(10.0)
 
 
 def test_other_protocol_version_is_refused() -> None:

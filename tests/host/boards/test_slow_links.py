@@ -50,9 +50,8 @@ def on(channel: SlowChannel) -> FileTransfer:
         (Line(delay_s=2.0), 40.0),  # by satellite, twice
     ],
 )
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_download(line: Line, most_s: float, seed: int) -> None:
-    channel = channel_over(line, seed)
+def test_a_download(line: Line, most_s: float) -> None:
+    channel = channel_over(line)
     assert on(channel).download("/checkpoint.rltc") == CONTENT
     assert channel.now < most_s
 

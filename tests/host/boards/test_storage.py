@@ -71,15 +71,6 @@ def test_a_file_that_another_process_makes_meanwhile_is_left(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["flash"]
 
 
-@pytest.mark.parametrize("name", ["qemu-cortex-m7", "host"])
-def test_boards_without_flash_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=f"{name} keeps its policies in memory.* take qemu-esp32c3"
-    ):
-        StorageFile(load_board(name), tmp_path / "flash")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_copy_has_no_name_and_is_of_a_file_that_nobody_has(tmp_path: Path) -> None:
     file = tmp_path / "flash"
     file.write_bytes(b"policies")

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host.boards.framing import payload_of
 from rltools_host.boards.messages import EXECUTOR_STATUSES, Action
 from rltools_host.boards.observations import TickLoop
 from rltools_host.build.cmake import load_dialect
-from rltools_host.errors import LinkLostError
 from rltools_host.policies.image import PolicyImage, parse_policy
 from scripted_infer import ScriptedInfer
 
@@ -77,30 +75,3 @@ def test_what_a_link_loses_or_repeats_changes_no_action(
     assert loop.repeated == repeated
     # The first call resets the executor each time, and is a tick of its own.
     assert [action.status for action in actions].count(HELD) == held
-
-
-def test_a_board_that_falls_silent_is_lost(board: ScriptedInfer) -> None:
-    board.hears = lambda number: number < 3
-    with pytest.raises(LinkLostError, match="does not answer for an action"):
-        flown(board)
-
-
-def test_zeros_at_the_end_are_not_sent(board: ScriptedInfer) -> None:
-    """Beside its payload a frame has 12 bytes, as in docs/protocol.md."""
-    dialect = load_dialect()
-    sent: list[int] = []
-    write = board.link.write
-
-    def count(data: bytes) -> None:
-        sent.append(len(data))
-        write(data)
-
-    board.link.write = count  # type: ignore[method-assign]
-    with TickLoop(board.connection) as loop:
-        loop.act(0, 0, [0.5, 0.25, 0.125])
-        assert sent == [12 + 20 + 3 * 4]
-        loop.act(STEP_US, STEP_US, [0.5, 0.0, 0.0])
-        assert sent[1] == 12 + 20 + 4
-    answer = dialect.MAVLink_rlt_action_message(1, 2, 0, 4, 0, [0.5] * 4 + [0.0] * 20, [0] * 16)
-    answer.pack(dialect.MAVLink(None))
-    assert len(payload_of(answer)) + 12 == 40

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rltools_host.boards.connection import Connection
 from rltools_host.boards.file_transfer import FileClient
-from rltools_host.boards.messages import Result, State, TrainingProgress
+from rltools_host.boards.messages import State, TrainingProgress
 from rltools_host.boards.session import NodeClient
 from rltools_host.boards.training import TrainingClient
 from rltools_host.errors import BrokenEnvironmentError, TrainingFaultError
@@ -81,36 +81,6 @@ def test_a_command_is_repeated_for_as_long_as_its_answer_is_excused() -> None:
     assert counted == [min(number, 255) for number in range(len(counted))]
 
 
-def evaluation(step: int, mean: float) -> Any:
-    return DIALECT.MAVLink_rlt_evaluation_message(0, step, 10, mean, 0.0, 0.0, 0.0)
-
-
-def test_evaluations_that_a_board_keeps() -> None:
-    """Older firmware has none, and says so at once."""
-    link, training = scripted()
-    link.answer = lambda message: link.put(
-        acknowledgement(message.command), evaluation(20, -1.0), evaluation(40, -2.0)
-    )
-    assert [kept.step for kept in training.kept_evaluations()] == [20, 40]
-    assert training.remaining_events() == [], "they are no reports"
-    for result in (DIALECT.MAV_RESULT_UNSUPPORTED, DIALECT.MAV_RESULT_DENIED):
-        link.answer = lambda m, result=result: link.put(acknowledgement(m.command, result))
-        assert training.kept_evaluations() == []
-
-
-def test_rests_are_asked_for_above_a_return() -> None:
-    """-infinity where none was; nothing where there are to be none, as by an older host."""
-    link, training = scripted()
-    link.answer = lambda message: link.put(acknowledgement(message.command))
-    asked = (None, -math.inf, 0.0, -2.5)
-    for rest_above in asked:
-        training.start(rest_above)
-        training.resume(rest_above)
-    sent = [(message.param2, message.param3) for message in link.written]
-    each = [(0.0, 0.0), (1.0, -math.inf), (1.0, 0.0), (1.0, -2.5)]
-    assert sent == [parameters for pair in each for parameters in (pair, pair)]
-
-
 def test_what_came_before_a_command_was_obeyed_does_not_count() -> None:
     """An old result ends nothing; a result in the same chunk as the acknowledgement does."""
     link, training = scripted()
@@ -137,15 +107,6 @@ def test_repeated_and_late_reports_are_dropped(indices: list[int]) -> None:
         if not expected or 10 * index > expected[-1]:
             expected.append(10 * index)
     assert steps == expected
-
-
-def test_a_second_report_of_a_step_is_shown() -> None:
-    """The report of a fault may be of a step that was reported already."""
-    link, training = scripted()
-    link.put(progress(10, counter=1), progress(10, counter=1), progress(10, counter=2))
-    link.put(result_message(10))
-    counters = [e.counter for e in training.events() if isinstance(e, TrainingProgress)]
-    assert counters == [1, 2]
 
 
 def test_reports_of_a_new_run_begin_again() -> None:
@@ -177,16 +138,6 @@ def refuse(link: ScriptedLink, state: int, silent: int = 0) -> None:
     link.answer = answer
 
 
-@pytest.mark.parametrize(("state", "name"), [(State.TRAINING, "training"), (9, "in state 9")])
-def test_refused_command(state: int, name: str) -> None:
-    link, training = scripted()
-    refuse(link, state)
-    for verb in ("start", "resume", "pause"):
-        sentence = rf'script is {name} and refuses to {verb}: .* \(it says "not now"\)'
-        with pytest.raises(TrainingFaultError, match=sentence):
-            getattr(training, verb)()
-
-
 def test_repeated_command_that_was_carried_out_at_first_is_no_error() -> None:
     """Its acknowledgement was lost, and the state that it leads to refuses it."""
     link, training = scripted()
@@ -202,14 +153,6 @@ def test_repeated_command_that_was_carried_out_at_first_is_no_error() -> None:
 
 def text(severity: int, content: bytes) -> Any:
     return DIALECT.MAVLink_statustext_message(severity, content)
-
-
-def test_reason_of_a_fault_is_a_critical_text() -> None:
-    link, training = scripted()
-    link.put(text(2, b"training stopped: a loss"), text(3, b"hyperparameter refused: another's"))
-    link.put(identity_message(State.FAULT))
-    with pytest.raises(TrainingFaultError, match="stopped on the script: a loss; try a"):
-        list(training.events())
 
 
 def test_a_step_that_the_board_names_is_of_the_environment() -> None:
@@ -244,52 +187,3 @@ def test_identity_and_fault_of_an_earlier_run_are_forgotten() -> None:
     link.put(identity_message(State.FAULT))
     with pytest.raises(TrainingFaultError, match="on the script: a value is not finite; try"):
         list(training.events())
-
-
-def test_error_text_makes_the_host_ask_at_once() -> None:
-    link, training = scripted()
-    asked_at: list[float] = []
-
-    def answer(_: Any) -> None:
-        asked_at.append(link.now)
-        link.put(result_message(1))
-
-    link.answer = answer
-    link.put(text(4, b"a warning"))
-    link.put(text(3, b"an error"))
-    list(training.events())
-    assert asked_at == [0.0]
-
-
-def test_silence_before_the_events_does_not_count() -> None:
-    link, training = scripted()
-    link.now += 1000.0
-    calls = iter([lambda: None, lambda: link.put(result_message(1))])
-    events = list(training.events(lambda: next(calls)(), 0.02))
-    assert [type(event) for event in events] == [Result]
-
-
-def test_question_how_the_board_stands_comes_after_a_quiet_while() -> None:
-    link, training = scripted()
-    waits: list[float] = []
-
-    def idle() -> None:
-        waits.append(link.now)
-        if link.written:
-            link.put(result_message(1))
-
-    list(training.events(idle, 0.02))
-    assert [int(message.param1) for message in link.written] == [
-        DIALECT.MAVLINK_MSG_ID_RLT_IDENTITY
-    ]
-    assert 0.2 < waits[-1] < 0.3
-
-
-def test_reports_are_gathered_unless_many_come() -> None:
-    link, training = scripted()
-    gathered: list[float] = []
-    link.put(progress(1))
-    link.put(*(progress(step) for step in range(2, 80)))
-    link.put(result_message(80))
-    list(training.events(gather=gathered.append))
-    assert gathered == [0.1], "after the single report, and not after 2,048 bytes"
