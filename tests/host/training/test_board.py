@@ -1,9 +1,8 @@
-"""What run.json says of a run, and of its best policy."""
+"""The best policy of a run."""
 
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,78 +10,16 @@ import pytest
 
 import rlt
 from fake_board import policy_of
-from rltools_host.boards.messages import Result
 from rltools_host.commands import cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import DamagedFileError, Interrupted, RefusedError, UsageError
 from rltools_host.policies.image import read_run_policy
-from rltools_host.runs.contents import Run, Session
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.board import (
-    BestPolicy,
-    guest_instructions,
-    run_in_state,
-)
-from rltools_host.training.training_time import (
-    TimeInTraining,
-    share_of_evaluations,
-    train_s_before,
-)
 from training_bench import installed_bench, interrupt_at, is_valid, metrics
 from training_calls import train_here
 
-EARLIER = Session(evaluation_s=2.0, messages_lost=3, guest_instructions=100, ended="then")
 SETTINGS = ["eval_freq=100", "learning_starts=200", "report_every=10"]
 SEED, BEST_AT, STEPS = 1, 300, 1200  # evaluated best long before the end
-
-
-def test_sessions_add_up() -> None:
-    run = Run(sessions=[EARLIER, Session(board="host")])
-    session = Session(board="host", evaluation_s=0.5, messages_lost=4, guest_instructions=11)
-    new = run_in_state(run, "paused", 30, 12.5, None, session)
-    assert (new.evaluation_s, new.messages_lost) == (2.5, 7)
-    assert (new.guest_instructions, new.steps_per_s) == (111, 3.0)
-    assert new.sessions[0] == EARLIER
-    assert new.sessions[1].board == "host"
-    assert new.sessions[1].ended == new.ended != ""
-    training = run_in_state(run, "training", 0, 0.0, None, session)
-    assert (training.ended, training.sessions[1].ended, training.steps_per_s) == ("", "", None)
-
-
-def test_time_goes_on_where_it_rested(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, cpu = [0.0], [0.0]
-    monkeypatch.setattr(time, "process_time", lambda: cpu[0])
-    measured = TimeInTraining(lambda: now[0])
-    for began, cpu_began in ((10.0, 1.0), (100.0, 50.0)):
-        now[0], cpu[0] = began, cpu_began
-        measured.start()
-        now[0], cpu[0] = began + 3.0, cpu_began + 2.0
-        measured.stop()
-    assert (measured.seconds, measured.cpu_s) == (6.0, 4.0)
-
-
-@pytest.mark.parametrize(
-    ("counter", "of_evaluations", "expected"), [(0, 5, 0.0), (8, 2, 0.25), (4, 4, 1), (4, 9, 1)]
-)
-def test_share_of_evaluations(counter: int, of_evaluations: int, expected: float) -> None:
-    result = Result(counter, of_evaluations, 0, 0, 0, True, "")
-    assert share_of_evaluations(result) == expected
-
-
-def test_time_before_is_the_checkpoints_or_that_of_the_last_row() -> None:
-    rows = [{"time_s": 3.0}, {"time_s": 7}, {"time_s": 5.0}]
-    run = Run(checkpoint_step=40, checkpoint_train_s=2.5)
-    assert train_s_before(run, 40, rows) == 2.5
-    assert train_s_before(run, 41, rows) == 7.0
-    assert train_s_before(run, 41, []) == 0.0
-    assert train_s_before(Run(checkpoint_step=40), 40, rows) == 0.0
-
-
-def test_instructions_are_those_of_sessions_that_all_count_them() -> None:
-    five, none, zero = Session(guest_instructions=5), Session(), Session(guest_instructions=0)
-    assert guest_instructions([]) is None
-    assert guest_instructions([five, none]) is None
-    assert guest_instructions([five, zero]) == 5
 
 
 def train(out: Path, steps: int = STEPS, seed: int = SEED) -> dict[str, Any]:
@@ -182,14 +119,6 @@ def test_a_run_on_a_board_that_keeps_none_has_none(
     sentence = r"has no best policy: .* yet, or its board had no memory for"
     with pytest.raises(UsageError, match=sentence):
         read_run_policy(tmp_path / "run", "best")
-
-
-def test_what_is_not_known_is_not_taken(tmp_path: Path) -> None:
-    """An earlier save has none; nothing was evaluated in this session."""
-    best = BestPolicy()
-    best.restore(tmp_path, [])
-    best.fetch(None, None)  # type: ignore[arg-type]  # the board is not asked
-    assert (best.files, best.best) == ({}, None)
 
 
 # -- asking for it ---------------------------------------------------------------------------------

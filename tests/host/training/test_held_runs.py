@@ -1,5 +1,5 @@
 """A run whose link was gone is fetched from the live board, whatever it has done meanwhile: a real
-program behind links that are slow, lossy, or away for a while."""
+program behind a link that is away for a while."""
 
 from __future__ import annotations
 
@@ -118,22 +118,6 @@ def test_a_board_that_trains_yet(
         with pytest.raises(LinkLostError, match="as long as the board stays on, go on with"):
             train(run, port=proxy.port)
     assert train(run, resume=str(run), port=board.port)["state_sha256"] == straight["state_sha256"]
-
-
-@pytest.mark.parametrize(
-    ("line", "pty"),
-    [
-        (Line(bytes_per_s=20_000.0, room=4000.0), False),  # a radio, ten times as fast
-        (Line(delay_s=0.3, loss=0.2), False),
-        (Line(bytes_per_s=1e6, delay_s=0.1, room=4096.0), True),
-    ],
-)
-def test_a_slow_link_brings_it_all(
-    board: TcpBoard, straight: dict[str, Any], tmp_path: Path, line: Line, pty: bool
-) -> None:
-    with proxy_to(board, line, pty=pty) as proxy:
-        document = train(tmp_path / "run", port=proxy.port)
-    assert document["state_sha256"] == straight["state_sha256"]
 
 
 def test_evaluations_that_nobody_heard() -> None:

@@ -86,7 +86,7 @@ def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path
         assert session.get("threads") == threads
 
 
-@pytest.mark.parametrize("count", ["0", "-1", "two", "2.5", "99999999999999999999", "2"])
+@pytest.mark.parametrize("count", ["0", "two", "99999999999999999999", "2"])
 def test_a_number_of_threads_that_a_device_cannot_have(count: str) -> None:
     program = firmware.build_firmware(load_board("host"), "pendulum-td3")
     ended = subprocess.run(

@@ -95,15 +95,6 @@ def test_resumption_with_more_steps(interrupted: tuple[Bench, Path, Interrupted]
     assert is_valid(run)["hyperparameters"]["steps"] == 1300
 
 
-def test_how_often_a_resumed_run_reports(interrupted: tuple[Bench, Path, Interrupted]) -> None:
-    """As it did, on the same board; as it is usual there, on another one."""
-    bench, run, _ = interrupted
-    for steps, board, expected in ((1100, "host", 20), (1300, "host-threads", 100)):
-        bench.options = {"board": board}
-        bench.train(run, resume=str(run), board=board, steps=steps)
-        assert is_valid(run)["hyperparameters"]["report_every"] == expected
-
-
 def test_link_lost_after_resumption_keeps_the_checkpoint(
     interrupted: tuple[Bench, Path, Interrupted],
 ) -> None:
@@ -125,9 +116,6 @@ def test_link_lost_after_resumption_keeps_the_checkpoint(
 @pytest.mark.parametrize(
     ("options", "settings", "sentence"),
     [
-        ({"seed": 4}, (), "--seed does not go with --resume"),
-        ({"out": Path("x")}, (), "--out does not go with --resume"),
-        ({"threads": 2}, (), "--threads does not go with board host,"),
         (
             {},
             ("learning_rate=0.01",),

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import os
-import pickle
 import random
 import shlex
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from group_calls import ENVIRONMENT, RLT, rlt
-from rltools_host.errors import RltError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.provenance import version as version_here
-from rltools_host.training import ray_cluster
-from rltools_host.training.plan import Built, TrainingRequest
-from rltools_host.training.progress import GroupScreen
-from rltools_host.training.ray_cluster import TrialActor, files_of, write_files
-from rltools_host.training.study import TuneRequest
-from rltools_host.training.tune import tune
-from rltools_host.tree import VARIABLE
+from rltools_host.training.ray_cluster import files_of, write_files
 from run_folders import document_of
 from tune_calls import new_project, stored
 
@@ -145,52 +135,6 @@ def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_pa
     assert RunFolder.open(project / "again").content.state_sha256 == settings.state_sha256
 
 
-@pytest.mark.all
-@pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
-def test_no_finished_trial_is_lost_with_a_whole_cluster(tmp_path: Path) -> None:
-    """Ray's own head node is killed, with which Ray ends the command as well; the tuning goes on in
-    another cluster."""
-    path, known = new_project(tmp_path) / "runs/t", dict[int, tuple[str, float | None]]()
-    for _ in range(KILLS):
-        cluster = new_cluster()
-        start = [*RLT, *words(cluster, "t", 100, 1000)]
-        with subprocess.Popen(start, env=ENVIRONMENT, cwd=tmp_path) as head:
-            try:
-                while head.poll() is None and len(told(path)) <= len(known):
-                    time.sleep(0.2)
-                cluster.remove_node(cluster.head_node, allow_graceful=False)
-                assert head.wait(120) != 0
-            finally:
-                head.kill()
-                cluster.shutdown()
-        assert len(known) < len(told(path)) < 100
-        assert known.items() <= told(path).items()
-        known = told(path)
-    cluster, trials = new_cluster(), len(known) + 2
-    ended = rlt(*words(cluster, "t", trials, 1000), cwd=tmp_path)
-    cluster.shutdown()
-    assert ended.returncode == 0, ended.stderr
-    assert known.items() <= told(path).items()
-    assert len(told(path)) == trials
-
-
-@pytest.mark.parametrize(
-    ("address", "sentence"),
-    [
-        ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1 .Connection refused.: start one"),
-        ("ray://127.0.0.1:1", "no Ray cluster answers at ray://127.0.0.1:1 "),
-        ("nowhere", "--ray nowhere: write HOST:PORT"),
-        ("127.0.0.1:70000", "--ray 127.0.0.1:70000: write HOST:PORT"),
-    ],
-)
-def test_no_cluster_at_an_address(tmp_path: Path, address: str, sentence: str) -> None:
-    request = TuneRequest(TrainingRequest("pendulum-td3", out=tmp_path / "t"), ray=address)
-    with pytest.raises(RltError, match=sentence):
-        tune(request, GroupScreen)
-    assert not (tmp_path / "t").exists()
-
-
 def test_a_folder_comes_whole_or_not_at_all(tmp_path: Path) -> None:
     old = {"run.json": b"{}", "save-1/policy.rltp": b"old"}
     new = {"run.json": b'{"a": 1}', "save-2/policy.rltp": b"new"}
@@ -202,40 +146,3 @@ def test_a_folder_comes_whole_or_not_at_all(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="is outside the run's folder"):
             write_files(tmp_path / "s0", {name: b""})
     assert files_of(tmp_path / "s0") == new
-
-
-@pytest.mark.parametrize("resumed", [True, False])
-def test_a_node_has_what_a_run_needs_and_gives_back_its_files(
-    resumed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        f"import os, sys\nprint(os.environ['{VARIABLE}'], end='', flush=True)\nsys.exit('why')\n"
-    )
-    monkeypatch.setattr(ray_cluster, "parallel_runs", SimpleNamespace(__file__=script))
-    description: Any = None
-    built = Built(description, Path("/elsewhere/train"))
-    request = TrainingRequest(built=built, resume="/elsewhere/run" if resumed else None)
-    files = {"save-1/policy.rltp": b"policy", "run.json": b"{}"}
-    actor = TrialActor()
-    with pytest.raises(UsageError, match=r"has version .* and this machine 0\.0: install"):
-        actor.start("0.0", "/", request, {}, {})
-    actor.start(version_here(), "/nowhere", request, files, {"train": b"program"})
-    said = b""
-    while (part := actor.read([])) is not None:
-        said += part
-    folder = Path(said.decode())  # is the project, as the node does not have that of this machine
-    assert (folder / "rlt.toml").is_file()
-    assert (folder / "train").read_bytes() == b"program"
-    assert (folder / "train").stat().st_mode & 0o777 == 0o755
-    run = str(folder / "run") if resumed else None
-    job = pickle.loads((folder / "trial.job").read_bytes())  # which this test has had written
-    assert job == replace(
-        request,
-        built=Built(description, folder / "train"),
-        resume=run,
-        out=None if resumed else folder / "run",
-    )
-    how, found = actor.end()
-    assert (how.endswith(": why"), found) == (True, files)
-    assert not folder.exists()

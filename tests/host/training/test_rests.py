@@ -3,7 +3,6 @@ that is the best so far, and the run keeps its policy."""
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import signal
@@ -88,45 +87,6 @@ def test_the_best_policy_is_kept_and_the_run_is_the_same(
     for kind in ("progress", "evaluation", "event"):
         rows, plain = (metrics(tmp_path / name, kind) for name in ("run", "plain"))
         assert [row | {"time_s": 0} for row in rows] == [row | {"time_s": 0} for row in plain]
-
-
-def test_an_emulated_board_rests_too(bench: Bench, tmp_path: Path) -> None:
-    """Its counter is at rest with it."""
-    bench.options["counts_instructions"] = True
-    train(bench, tmp_path / "run")
-    check_end(tmp_path / "run")
-    assert resumptions(bench) == len(BETTER)
-
-
-def test_the_last_policy_may_be_the_best(bench: Bench, tmp_path: Path) -> None:
-    bench.options["return_of"] = lambda step: float(step)
-    document = train(bench, tmp_path / "run")
-    assert document["best"]["step"] == STEPS
-    folder = RunFolder.open(tmp_path / "run")
-    assert folder.best_path.read_bytes() == folder.policy_path.read_bytes()
-
-
-def test_time_at_rest_is_no_time_in_training(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a clock that goes on at each look, and by fifty seconds in a rest."""
-    now, fetch = [100.0], BestPolicy.fetch
-
-    def clock() -> float:
-        now[0] += 1e-5
-        return now[0]
-
-    def slow(self: BestPolicy, *arguments: Any) -> None:
-        now[0] += 50.0
-        fetch(self, *arguments)
-
-    clocked = functools.partial(training_run.TrainingRun, clock=clock)
-    monkeypatch.setattr(training_run, "TrainingRun", clocked)
-    monkeypatch.setattr(BestPolicy, "fetch", slow)
-    document = train(bench, tmp_path / "run")
-    assert now[0] > 300.0, "three rests, and the end"
-    assert document["train_s"] < 10.0
-    assert all(row["time_s"] < 10.0 for row in metrics(tmp_path / "run", "evaluation"))
 
 
 def test_a_rest_that_is_a_save_as_well(

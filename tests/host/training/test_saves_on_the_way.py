@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import os
 import signal
 from collections import Counter
@@ -15,7 +13,6 @@ import pytest
 
 from fake_board import next_state
 from fake_faults import Faults
-from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.boards.session import value_bits
 from rltools_host.boards.transport import Link
 from rltools_host.commands import train as train_command
@@ -89,31 +86,6 @@ def test_saved_run_ends_with_the_same_bits(
     # The last one may come when the board has finished.
     assert commands[DIALECT.MAV_CMD_RLT_PAUSE] - commands[DIALECT.MAV_CMD_RLT_RESUME] in (0, 1)
     assert document["state_sha256"] == metadata["state_sha256"]
-
-
-def test_no_run_is_saved_sooner_than_it_is_due(
-    bench: Bench,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    seen: list[tuple[int, str, str]],
-) -> None:
-    """By a clock that counts steps: so many lie between two saves, not only before the first."""
-    monkeypatch.setattr(saves, "LARGEST_SHARE", 0.0)
-    reached = [0]
-
-    class CountingScreen(PlainScreen):
-        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
-            super().take(event)
-            reached[0] = self.view.step
-
-    clocked = functools.partial(training_run.TrainingRun, clock=lambda: float(reached[0]))
-    monkeypatch.setattr(training_run, "TrainingRun", clocked)
-    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 300.0)
-    monkeypatch.setattr(train_command, "make_screen", CountingScreen)
-    bench.train(tmp_path / "run", "report_every=20")
-    steps = [step for step, _, state in seen if state == "training"]
-    assert steps, "one is due at step 320"
-    assert all(after - before > 300 for before, after in itertools.pairwise([0, *steps]))
 
 
 def test_run_that_another_command_has_gone_on_with(
@@ -259,10 +231,3 @@ def test_a_fault_costs_what_came_after_an_evaluation(
     for number in range(step + 1, STEPS + 1):
         payload = next_state(payload, number, value_bits("F32", 1e-4))
     assert saved_checkpoint(run).payload == payload
-
-
-def test_emulated_board_is_not_paused(bench: Bench, tmp_path: Path) -> None:
-    """Pauses would add to the instructions that are counted, and not to the same in each run."""
-    bench.options = {"seconds_per_step": 0.0005, "counts_instructions": True}
-    bench.train(tmp_path / "run")
-    assert DIALECT.MAV_CMD_RLT_PAUSE not in bench.boards[0].commands

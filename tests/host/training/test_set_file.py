@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltools_host.build.boards import load_board
-from rltools_host.errors import DamagedFileError, RltError, UsageError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.group_plan import as_stored
 from rltools_host.training.hyperparameters import AIRFRAME, SetFile, given_values, load_set_file
@@ -39,23 +39,12 @@ def test_values_are_recorded_and_the_command_line_wins(bench: Bench, tmp_path: P
     assert recorded["adam_epsilon"] == 1e-8  # the default
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "sentence"),
-    [
-        ('{"learning_rat": 1}', UsageError, 'unknown hyperparameter "learning_rat": did'),
-        ('{"learning_rate": 2}', UsageError, "learning_rate=2 is out of bounds: choose a number"),
-        ('{"eval_freq": 1.5}', UsageError, "eval_freq=1.5 is out of bounds: choose a whole"),
-        ('{"adam_epsilon": 1e-60}', UsageError, "adam_epsilon=1e-60 is 0 in a float"),
-    ],
-)
-def test_what_does_not_fit_the_experiment_names_the_file(
-    bench: Bench, tmp_path: Path, text: str, kind: type[RltError], sentence: str
-) -> None:
-    path = written(tmp_path, text)
-    with pytest.raises(kind) as caught:  # also where the command line wins over it
+def test_what_does_not_fit_the_experiment_names_the_file(bench: Bench, tmp_path: Path) -> None:
+    path = written(tmp_path, '{"learning_rate": 2}')
+    with pytest.raises(UsageError) as caught:  # also where the command line wins over it
         bench.train(tmp_path / "run", "eval_freq=5", set_file=load_set_file(path))
     assert str(caught.value).startswith(f"--set-file {path}: ")
-    assert sentence in str(caught.value)
+    assert "learning_rate=2 is out of bounds: choose a number" in str(caught.value)
     assert bench.built == 0
 
 
@@ -65,18 +54,12 @@ def test_what_does_not_fit_the_experiment_names_the_file(
         ("", "line 1, column 1: Expecting value"),
         ('{"a": 1,\n "b": }', "line 2, column 7: Expecting value"),
         ("[1]", "it is not a JSON object"),
-        ("3", "it is not a JSON object"),
         ('{"b": 1, "a": "1"}', "a: Expected `int | float`, got `str`"),
-        ('{"a": true}', "a: Expected `int | float`"),
-        ('{"a": NaN}', "a: Expected `float`"),
-        ('{"a": 1e999}', "a: Expected `float`"),
         ('{"\\n": 1}', "a name: Expected `str` in one line"),
         ('{"a": 1, "a": 2}', '"a" occurs twice'),
-        ('{"a": 1' + "0" * 400 + "}", "a: Expected `int`"),
         ('{"a": 1' + "0" * 5000 + "}", "has no hyperparameters: "),
         ('{"\\ud800": 1}', "surrogates not allowed"),
         (b"\xff\xfe\xff", "has no hyperparameters: "),
-        (b"\x00" * 40, "has no hyperparameters: "),
         ("[" * 100_000, "nested too deeply"),
         (" " * 1_000_001, "more than 1000000 bytes"),
     ],

@@ -15,7 +15,6 @@ import pytest
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
-from rltools_host.build.boards import load_board
 from rltools_host.errors import (
     BoardMismatchError,
     DiskError,
@@ -31,7 +30,6 @@ from rltools_host.runs.folder import RunFolder
 from training_bench import (
     DIALECT,
     EXPERIMENT,
-    LEARNING_RATE_BITS,
     PAUSED_BOARD,
     Bench,
     final_state,
@@ -86,15 +84,6 @@ def test_whole_run(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[s
         "checkpoint.safetensors",
         "policy.rltp",
     ]
-
-
-def test_default_values_come_from_the_table_and_the_board(bench: Bench, tmp_path: Path) -> None:
-    bench.train(tmp_path / "run", tensorboard=False)
-    (board,) = bench.boards
-    assert board.values["report_every"] == load_board("host").report_every
-    assert board.values["learning_rate"] == LEARNING_RATE_BITS
-    assert set(board.parameters_set) == {entry.name for entry in EXPERIMENT.hyperparameters}
-    assert not list((tmp_path / "run").glob("events*"))
 
 
 def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> None:
@@ -217,7 +206,7 @@ def test_board_with_other_firmware(bench: Bench, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists(), "a run that never began leaves no folder"
 
 
-@pytest.mark.parametrize("room", [0, 100, 3000, 12000, 20000, 28000])
+@pytest.mark.parametrize("room", [0, 3000, 20000, 28000])
 def test_full_disk_leaves_no_half_file(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:

@@ -11,7 +11,6 @@ from msgspec import structs
 from fake_experiment import fake_experiment
 from foreign_runs import pendulum_task
 from rltools_host.build.description import Parameter
-from rltools_host.errors import RltError, UsageError
 from rltools_host.training.hyperparameters import resized
 from rltools_host.training.trials import (
     COMPLETE,
@@ -57,43 +56,6 @@ def test_only_what_is_named_is_searched() -> None:
     assert beta.choices == ("0.5", "0.9")
 
 
-def test_a_drawn_number_is_short_and_within_its_range() -> None:
-    (found,) = space("learning_rate=0.00012341..0.01")
-    assert found.setting(0.0031234567) == "learning_rate=0.003123"
-    assert found.setting(found.low) == f"learning_rate={found.low}"  # not 0.0001234
-    assert space("policy_delay=1..40")[0].setting(7) == "policy_delay=7"
-
-
-@pytest.mark.parametrize(
-    ("searched", "sentence"),
-    [
-        (["gamma=0.9..1.5"], "--search gamma: gamma=1.5 is out of bounds: choose a number from 0"),
-        (["gamma=0.9..0.9"], "the range 0.9..0.9 has no width"),
-        (["gamma=0.99..0.9"], "the range 0.99..0.9 has no width"),
-        (["gamma=0.9"], "0.9: write two values at least, A,B, or a range, LOW..HIGH"),
-        (["gamma=0.9,0.90"], "has a value twice"),
-        (["gamma=high..low"], "gamma=high is out of bounds"),
-        (["policy_delay=1..2.5"], "policy_delay=2.5 is out of bounds: choose a whole number"),
-        (["policy_delay"], "give a range or values: --search policy_delay=LOW..HIGH"),
-        (["gama=0.9,0.95"], 'unknown hyperparameter "gama": did you mean gamma?'),
-        (["gamma", "gamma=0.9,0.95"], "--search gamma is given twice"),
-        (["batch_size=64..128"], "--search batch_size=64..128: sizes are compiled in: list them"),
-    ],
-)
-def test_a_search_that_is_refused(searched: list[str], sentence: str) -> None:
-    with pytest.raises(RltError) as refused:
-        space(*searched)
-    assert sentence in str(refused.value)
-
-
-def test_what_is_set_is_not_searched() -> None:
-    with pytest.raises(UsageError, match="gamma is searched and set"):
-        space("gamma", settings=("gamma=0.9",))
-    nothing = replace(EXPERIMENT, hyperparameters=fake_experiment().hyperparameters[:5])
-    with pytest.raises(UsageError, match="has nothing that is searched unless it is named"):
-        space_of(nothing, None, (), ())
-
-
 # -- sizes of a task of Gymnasium's ----------------------------------------------------------------
 
 
@@ -108,28 +70,6 @@ def test_sizes_of_a_task_are_searched() -> None:
     assert "hidden" not in found
 
 
-@pytest.mark.parametrize(
-    ("searched", "sentence"),
-    [
-        (["hidden=64..256"], "sizes are compiled in: list them, as in --search hidden=64x64"),
-        (["batch_size=16..64"], "sizes are compiled in: list them, as in --search batch_size=64"),
-        (["hidden=64x64"], "64x64: write two values at least"),
-        (["hidden=0x64,64x64"], "give one to eight widths from 1 to 4096"),
-        (["environments=1,5000"], "environments=5000"),
-    ],
-)
-def test_sizes_that_are_refused(searched: list[str], sentence: str) -> None:
-    with pytest.raises(RltError) as refused:
-        space_of(EXPERIMENT, TASK, searched, ())
-    assert sentence in str(refused.value)
-
-
-def test_rollouts_whose_rows_do_not_divide_are_refused_before_anything_is_trained() -> None:
-    task = structs.replace(TASK, algorithm="ppo", sizes=structs.replace(TASK.sizes, environments=8))
-    with pytest.raises(UsageError, match="--search n_steps=10 batch_size=48: batch_size=48"):
-        space_of(EXPERIMENT, task, ["n_steps=12,10", "batch_size=48,96"], ())
-
-
 def test_a_task_of_another_size_has_another_name() -> None:
     sized, rest = resized(TASK, ["gamma=0.9", "hidden=32,16", "batch_size=48"])
     assert rest == ("gamma=0.9",)
@@ -140,30 +80,6 @@ def test_a_task_of_another_size_has_another_name() -> None:
         structs.replace(sized, hidden=TASK.hidden, sizes=TASK.sizes, experiment=TASK.experiment)
         == TASK
     )
-
-
-def test_a_range_is_drawn_by_its_logarithm_from_a_factor_of_thirty_on() -> None:
-    found = [Dimension("a", low, high) for low, high in ((1, 30), (1, 29), (2.0, 60.0), (0, 90))]
-    assert [each.is_logarithmic for each in found] == [True, False, True, False]
-    assert [each.is_whole for each in found] == [True, True, False, True]
-    drawn = Dimension("a", 0.12344, 0.56786)
-    assert [drawn.setting(value) for value in (0.12344, 0.25, 0.567859, "x")] == [
-        "a=0.12344",
-        "a=0.25",
-        "a=0.56786",
-        "a=x",
-    ]
-
-
-@pytest.mark.parametrize("name", ["seed", "steps", "eval_freq", "n_eval_episodes", "report_every"])
-def test_what_all_trials_have_alike(name: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        space(f"{name}=1..2")
-    assert str(refused.value) == (
-        f"--search {name}: all trials have the same {name}, or they do not compare"
-    )
-    with pytest.raises(UsageError, match="policy_delay: give a range or values: --search"):
-        space("policy_delay=")
 
 
 def trials(folder: Path, prunes: bool = True) -> Trials:
@@ -208,10 +124,3 @@ def test_a_head_that_begins_anew_prunes_by_what_the_storage_has(tmp_path: Path) 
     assert not again.report(left, {100: -250.0})
     assert reported(again, -900.0) == (1, True)
     assert [state for state, _ in again.finished().values()].count(PRUNED) == 1
-
-
-@installs_optuna
-def test_without_pruning_none_ends_early(tmp_path: Path) -> None:
-    study = trials(tmp_path, prunes=False)
-    for value in (-1.0,) * STARTUP_TRIALS + (-900.0,):
-        assert reported(study, value, value) == (2, False)

@@ -13,8 +13,6 @@ from rltools_host.training.hyperparameters import (
     SIZE_NAMES,
     given_values,
     of_experiment,
-    whole,
-    widths_of,
     with_sizes,
 )
 from rltools_host.tree import TREE
@@ -49,59 +47,6 @@ def test_sizes_of_a_task_are_taken_out_of_its_settings() -> None:
     assert rest == ("gamma=0.9", "lr=1")
     assert (task.hidden, task.environments) == ((256, 128), 4)
     assert task.sizes == {"buffer_size": 1_000_000}
-
-
-@pytest.mark.parametrize(
-    ("task", "settings", "sentence"),
-    [
-        (TaskRequest("gym:A"), ["hidden=a"], "hidden=a: write the widths"),
-        (TaskRequest("gym:A"), ["n_steps=1.5"], "n_steps=1.5: give a whole number"),
-        (TaskRequest("gym:A"), ["n_steps=inf"], "n_steps=inf: give a whole number"),
-        (TaskRequest("gym:A"), ["n_steps=5", "n_steps=6"], "n_steps is given twice"),
-        (TaskRequest("gym:A", environments=2), ["environments=2"], "environments is given twice"),
-        (TaskRequest("gym:A", hidden=(32,)), ["hidden=64"], "hidden is given twice"),
-    ],
-)
-def test_sizes_that_are_refused(task: TaskRequest, settings: list[str], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        with_sizes(task, settings)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("256", 256), ("1e5", 100_000), ("1_000", 1000), ("-3", -3), ("2.0", 2), (" 7 ", 7)],
-)
-def test_whole_numbers(text: str, value: int) -> None:
-    assert whole("w", text) == value
-    assert isinstance(whole("w", text), int)
-
-
-@pytest.mark.parametrize("text", ["", "a", "1.5", "nan", "inf", "-inf", "1e"])
-def test_what_are_no_whole_numbers(text: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        whole("w", text)
-    assert str(refused.value) == f"w={text}: give a whole number"
-
-
-@pytest.mark.parametrize(
-    ("text", "widths"),
-    [
-        ("64", (64,)),
-        ("64,32", (64, 32)),
-        ("[64, 32]", (64, 32)),
-        ("(64,)", (64,)),
-        ("64 32 16", (64, 32, 16)),
-    ],
-)
-def test_widths(text: str, widths: tuple[int, ...]) -> None:
-    assert widths_of("w", text) == widths
-
-
-@pytest.mark.parametrize("text", ["", "[]", "64x64", "6.4", "-64", "[[64]]", ",64"])
-def test_what_are_no_widths(text: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        widths_of("w", text)
-    assert str(refused.value) == (f"w={text}: write the widths of the hidden layers, such as 64,64")
 
 
 def test_all_sizes_go_where_they_belong() -> None:
