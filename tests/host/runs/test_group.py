@@ -10,7 +10,7 @@ import pytest
 
 from policy_run import GROUP
 from rltools_host.errors import DamagedFileError, UsageError
-from rltools_host.runs.group import GroupFolder, RunName, statistics_of
+from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.names import find_group, find_run, require_empty
 from run_folders import new_group, new_run
 
@@ -26,23 +26,10 @@ def made(path: Path, **changes: Any) -> Path:
     return path
 
 
-def test_runs_are_variants_times_seeds(tmp_path: Path) -> None:
-    group = GroupFolder.open(made(tmp_path / "g"))
-    assert list(group.run_names()) == [
-        RunName("a", 0),
-        RunName("a", 7),
-        RunName("b", 0),
-        RunName("b", 7),
-    ]
-    assert [str(name.folder) for name in group.run_names()] == ["a/s0", "a/s7", "b/s0", "b/s7"]
-    assert str(RunName("", 3).folder) == "s3"
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"seeds": "0-3"}, "seeds: Expected `array`, got `str`"),
-        ({"format": "3"}, "format: Expected `int`, got `str`"),
         (
             {"variants": [{"name": "../x", "label": "", "settings": []}]},
             "variants[0].name: Expected `str` matching regex",
@@ -55,14 +42,6 @@ def test_damaged(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(DamagedFileError) as caught:
         GroupFolder.open(tmp_path / "g")
     assert f"{path} is damaged ({reason}" in str(caught.value)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", "null"])
-def test_no_group_file(tmp_path: Path, content: str) -> None:
-    path = made(tmp_path / "g") / "group.json"
-    path.write_text(content)
-    with pytest.raises(DamagedFileError, match="is damaged"):
-        GroupFolder.open(tmp_path / "g")
 
 
 def test_format_of_a_later_version(tmp_path: Path) -> None:
@@ -100,40 +79,9 @@ def test_which_group_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert find_run("latest", runs) == newer
 
 
-def test_a_group_is_no_run(tmp_path: Path) -> None:
-    group = made(tmp_path / "g")
-    with pytest.raises(UsageError) as caught:
-        find_run(group, tmp_path)
-    assert str(caught.value) == f"{group} is a group of runs: name one of them"
-    (group / "a" / "s0").mkdir(parents=True)
-    (group / "a" / "s0" / "run.json").write_text("{}")
-    with pytest.raises(UsageError, match=rf"name one of them, such as {group}/a/s0$"):
-        find_run("g", tmp_path)
-    with pytest.raises(UsageError, match="h is not a group of runs"):
-        GroupFolder.open("h", tmp_path)
-
-
 def test_a_group_is_not_written_over(tmp_path: Path) -> None:
     group = made(tmp_path / "g")
     with pytest.raises(UsageError, match=r"is not empty: .*, or resume the run with --resume"):
         require_empty(group)
     with pytest.raises(UsageError, match="is not empty"):
         made(group)
-
-
-def test_statistics() -> None:
-    assert statistics_of([]) == {
-        "runs": 0,
-        "mean": None,
-        "median": None,
-        "std": None,
-        "worst": None,
-    }
-    assert statistics_of([-4.0])["std"] is None, "of one run there is none"
-    assert statistics_of([-4.0, -1.0, -1.0, 2.0]) == {
-        "runs": 4,
-        "mean": -1.0,
-        "median": -1.0,
-        "std": 4.5**0.5,
-        "worst": -4.0,
-    }

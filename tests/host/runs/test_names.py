@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.runs.names import (
-    begun_us,
-    begun_us_now,
     example_of,
     find_group,
     find_run,
@@ -29,43 +26,6 @@ def made(path: Path, begun: Any = None, file: str = "run.json", **stated: Any) -
     path.mkdir(parents=True)
     (path / file).write_text(json.dumps({"begun_us": begun, **stated}))
     return path
-
-
-@pytest.mark.parametrize(
-    ("begun", "stated"),
-    [
-        *((0, True), (2**53 - 1, True), (2**53, False), (-1, False), (True, False)),
-        *((1.5, False), ("5", False), (None, False), ([], False)),
-    ],
-)
-def test_a_beginning_is_taken_within_its_bounds(tmp_path: Path, begun: Any, stated: bool) -> None:
-    path = made(tmp_path / "r", begun, started="1970-01-01T00:00:07") / "run.json"
-    assert begun_us(path) == (begun if stated else 7_000_000)
-
-
-def test_a_run_that_states_no_beginning_began_when_it_was_written(tmp_path: Path) -> None:
-    for name in ("r", "20269999-000000-r"):  # the second is no date
-        path = made(tmp_path / name) / "run.json"
-        os.utime(path, ns=(0, 5_000_999))
-        assert begun_us(path) == 5_000
-    path.write_text("[]")
-    os.utime(path, ns=(0, 6_000_000))
-    assert begun_us(path) == 6_000
-
-
-def test_what_begins_now_is_later_than_all_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rltools_host.runs.names.now_us", lambda: 100)
-    assert begun_us_now(tmp_path / "new") == 100
-    made(tmp_path / "a", 99)
-    assert begun_us_now(tmp_path / "new") == 100
-    made(tmp_path / "b", 100)
-    assert begun_us_now(tmp_path / "new") == 101
-    made(tmp_path / "g", 200, "group.json")
-    assert begun_us_now(tmp_path / "new") == 201
-    made(tmp_path / "z", 2**53 - 1)
-    assert begun_us_now(tmp_path / "new") == 2**53 - 1
 
 
 def test_runs_of_one_moment_stand_by_their_numbers(tmp_path: Path) -> None:
@@ -96,25 +56,6 @@ def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert example_of(first / "nothing") == ""
     made(runs / "latest", 0)  # one that somebody called so
     assert find_run(runs / "latest", runs) == runs / "latest"
-
-
-def test_a_run_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as refused:
-        find_run("latest", tmp_path)
-    assert str(refused.value) == (
-        f"there is no run in {tmp_path}: train one first, or name its folder"
-    )
-    for number in range(6):
-        made(tmp_path / f"run-{number}", number)
-    for name in ("walk", ""):
-        with pytest.raises(UsageError) as refused:
-            find_run(name, tmp_path)
-        assert f'unknown run "{name}"' in str(refused.value)
-        assert "run-0" not in str(refused.value), "the last five are named"
-        assert "run-5" in str(refused.value)
-    for name in ("run-", "x" * 5000, "runs/", "no/latest"):
-        with pytest.raises(UsageError):
-            find_run(name, tmp_path)
 
 
 def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:

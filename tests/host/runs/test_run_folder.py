@@ -7,24 +7,19 @@ import errno
 import json
 import math
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs, to_builtins
+from msgspec import structs
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from foreign_runs import pendulum_task
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.files import FolderLock, write_atomically
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import folder_date, now_us, run_names
+from rltools_host.runs.names import now_us
 from rltools_host.runs.scalar_logs import TensorBoardLog
 from run_folders import change, new_run
 
@@ -76,21 +71,6 @@ def current_umask() -> int:
     return umask
 
 
-@pytest.mark.parametrize("room", [0, 1, 500, 999])
-def test_full_disk_keeps_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
-) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-    monkeypatch.setattr(os, "write", FullDisk(room))
-    with pytest.raises(
-        DiskError, match=f"cannot write {path}: No space left on device; free some space"
-    ):
-        write_atomically(path, bytes(1000))
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_device_that_is_always_full(tmp_path: Path) -> None:
     """The kernel's own full device, without a stand-in for os.write."""
     path = tmp_path / "metrics.jsonl"
@@ -99,35 +79,6 @@ def test_device_that_is_always_full(tmp_path: Path) -> None:
     with pytest.raises(DiskError, match="No space left on device"):
         folder.append_metrics([{"kind": "progress"}])
     folder.close()
-
-
-def test_limit_of_the_file_size(tmp_path: Path) -> None:
-    """The kernel refuses the write in the middle of a file."""
-    program = (
-        "import resource, signal, sys; from pathlib import Path\n"
-        "from rltools_host.errors import DiskError\n"
-        "from rltools_host.files import write_atomically\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
-        "try: write_atomically(Path(sys.argv[1]), bytes(10000))\n"
-        "except DiskError as error: print(error)"
-    )
-    path = tmp_path / "file"
-    command = [sys.executable, "-c", program, str(path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert printed.startswith(f"cannot write {path}: File too large; check the disk")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("room", [0, 3, 10])
-def test_run_that_cannot_begin_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
-) -> None:
-    """Whether the disk is full at the sources or at run.json."""
-    monkeypatch.setattr(os, "write", FullDisk(room))
-    with pytest.raises(DiskError, match="No space left on device"):
-        new_run(tmp_path / "run", {"experiment": "a"}, [("sources.tar.gz", bytes(5))])
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_full_disk_leaves_whole_lines_in_metrics(
@@ -192,15 +143,6 @@ def test_folder_in_use(tmp_path: Path) -> None:
     second.close()
 
 
-def test_folder_that_is_not_empty(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="is not empty: choose another folder with --out"):
-        new_run(tmp_path, {})
-    with pytest.raises(UsageError, match="is not a folder"):
-        new_run(tmp_path / "file", {})
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
-
-
 def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: Path) -> None:
     run = tmp_path / "run"
     new_run(run, {"state": "training"}, [("sources-0123456789ab.tar.gz", b"x")]).close()
@@ -237,43 +179,6 @@ def runs(tmp_path: Path) -> Path:
         new_run(runs / name, {"experiment": name}).close()
     (runs / "not-a-run").mkdir()
     return runs
-
-
-def begun(runs: Path, name: str, **metadata: Any) -> None:
-    """A run that began just now, by the clock of the machine as it is."""
-    new_run(runs / name, metadata).close()
-
-
-@pytest.fixture
-def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    def change(name: str) -> None:
-        patch.setenv("TZ", name)
-        time.tzset()
-
-    with monkeypatch.context() as patch:
-        yield change
-    time.tzset()
-
-
-def test_runs_come_in_the_order_in_which_they_began(
-    tmp_path: Path, zone: Callable[[str], None]
-) -> None:
-    """In whatever zone each of them did, and whatever they are called."""
-    for name, hours in (("z", "UTC-14"), ("a", "UTC+12"), ("m", "UTC")):
-        zone(hours)
-        begun(tmp_path, f"{folder_date()}-{name}")
-    assert [name[-1] for name in run_names(tmp_path)] == ["z", "a", "m"]
-    assert len({name[:13] for name in run_names(tmp_path)}) == 1, "all of one hour, that of UTC"
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [("", ""), ("{", ""), ("\xff", ""), ("[]", r" \(Expected `object`, got `array`\)")],
-)
-def test_damaged_run_file(tmp_path: Path, text: str, reason: str) -> None:
-    (tmp_path / "run.json").write_text(text, encoding="latin1")
-    with pytest.raises(DamagedFileError, match=f"run.json is damaged{reason}; restore it or"):
-        RunFolder.open(tmp_path)
 
 
 # -- TensorBoard -----------------------------------------------------------------------------------
@@ -319,31 +224,6 @@ def test_tensorboard_log(tmp_path: Path) -> None:
     assert second.step == 4_000_000_000
 
 
-def test_tensorboards_table_of_hyperparameters(tmp_path: Path) -> None:
-    from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
-
-    log = TensorBoardLog(tmp_path)
-    log.add_hyperparameters({"learning_rate": 3e-4, "seed": 4, "board": "höst"})
-    log.flush()
-    log.close()
-    _, event = read_events(log.path)
-    (value,) = event.summary.value
-    assert value.tag == "_hparams_/session_start_info"
-    assert value.metadata.plugin_data.plugin_name == "hparams"
-    data = HParamsPluginData()
-    data.ParseFromString(value.metadata.plugin_data.content)
-    assert data.version == 0
-    assert data.session_start_info.start_time_secs > 1.7e9
-    found = data.session_start_info.hparams
-    assert {name: found[name].WhichOneof("kind") for name in found} == {
-        "learning_rate": "number_value",
-        "seed": "number_value",
-        "board": "string_value",
-    }
-    assert found["learning_rate"].number_value == 3e-4
-    assert found["board"].string_value == "höst"
-
-
 def test_tensorboard_log_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = TensorBoardLog(tmp_path)
     before = log.path.read_bytes()
@@ -368,15 +248,6 @@ def test_a_killed_run_does_not_train(tmp_path: Path, state: str) -> None:
     change(opened, state="paused")
     opened.close()
     assert RunFolder.open(tmp_path / "run").state == "paused"
-
-
-def test_what_went_wrong_in_any_session_is_counted(tmp_path: Path) -> None:
-    sessions = [{"environment_faults": 2}, {"environment_faults": 1, "observations_outside": 5}]
-    task = to_builtins(pendulum_task("gym:Pendulum-v1"))
-    folder = new_run(tmp_path / "run", {"gymnasium": task, "sessions": sessions})
-    run = folder.content
-    assert (run.environment_faults, run.observations_outside) == (3, 5)
-    folder.close()
 
 
 def test_what_was_open_is_closed_once(tmp_path: Path) -> None:

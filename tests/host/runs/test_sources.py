@@ -22,7 +22,6 @@ from rltools_host.runs import provenance
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.provenance import Sources, read_sources
 from rltools_host.training import board
-from rltools_host.training.plan import Built
 from rltools_host.tree import PROJECT, TREE
 from run_folders import document_of
 from training_bench import installed_bench
@@ -157,15 +156,6 @@ def test_name_says_the_content(tree: Path) -> None:
     assert read_sources(tree).name not in (archive.name, changed.name)
 
 
-def test_what_platformio_downloads_stays_out(tree: Path) -> None:
-    """It lies beside our own platform, hundreds of megabytes of it."""
-    ours, theirs = "platforms/rltools_emulated/platform.json", "platforms/teensy/platform.json"
-    for name in (ours, theirs, "platforms/packages/toolchain/a"):
-        (tree / name).parent.mkdir(parents=True)
-        (tree / name).write_text("{}\n")
-    assert provenance.source_files(tree) == sorted([*SMALL, ours])
-
-
 def test_a_projects_files_are_among_the_trees(
     tree: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,20 +219,6 @@ def test_sources_are_those_from_before_the_build(
         assert (folder.path / after.name).read_bytes() == after.data
     finally:
         bench.close()
-
-
-def test_runs_of_a_group_have_the_sources_of_its_build(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tree: Path
-) -> None:
-    bench = installed_bench(monkeypatch)
-    archive = read_sources(tree)
-    built = Built(bench.describe("fake-td3"), None, archive)
-    try:
-        bench.train(tmp_path / "run", built=built)
-    finally:
-        bench.close()
-    (session,) = document_of(RunFolder.open(tmp_path / "run"))["sessions"]
-    assert (session["sources"], bench.built) == (archive.name, 0)
 
 
 def test_headers_of_a_task_of_gymnasiums_are_kept(

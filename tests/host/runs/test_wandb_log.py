@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 import struct
 import subprocess
@@ -16,9 +15,6 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build import tools
-from rltools_host.commands import cli
-from rltools_host.errors import RltError
 from rltools_host.runs.scalar_logs import WandbLog
 from rltools_host.tree import VARIABLE
 
@@ -113,38 +109,6 @@ def begin(monkeypatch: pytest.MonkeyPatch, service: Service, folder: Path) -> Wa
     return WandbLog("servo", folder, "12", {"gamma": 0.99})
 
 
-def test_what_the_service_gets(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, project: Path
-) -> None:
-    service = Service()
-    log = begin(monkeypatch, service, project / "runs" / "seeds" / "s0")
-    log.add(10, {"eval/mean_reward": -1.5, "train/actor_loss": math.nan})
-    log.add(20, {"train/actor_loss": math.inf})
-    log.flush()
-    log.close()
-    log.close()
-    assert service.rows == [(10, {"eval/mean_reward": -1.5})]
-    assert service.finished == 1
-    assert service.started["name"] == "seeds/s0"
-    assert (service.started["project"], service.started["config"]) == ("servo", {"gamma": 0.99})
-    same, other = Service(), Service()
-    begin(monkeypatch, same, project / "runs" / "seeds" / "s0")
-    begin(monkeypatch, other, tmp_path / "first")
-    assert other.started["name"] == "first"
-    assert same.started["id"] == service.started["id"] != other.started["id"]
-    assert same.started["resume"] == "allow"
-
-
-def test_a_service_that_takes_no_run_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    sentence = (
-        r"^Weights & Biases takes no run \(No API key configured\. Use `wandb login`\): log in"
-    )
-    with pytest.raises(RltError, match=sentence):
-        begin(monkeypatch, Service("init"), tmp_path)
-
-
 def test_what_the_service_does_not_take_ends_no_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -155,11 +119,3 @@ def test_what_the_service_does_not_take_ends_no_run(
     log.add(2, {"a": 1.0})
     log.close()
     assert service.rows == []
-
-
-def test_a_project_has_a_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(tools, "ensure_group", lambda _: pytest.fail("nothing is installed"))
-    assert cli.run(["train", "pendulum-td3", "--wandb", ""]) == 2
-    assert capsys.readouterr().err == "error: --wandb is empty: name a project\n"
