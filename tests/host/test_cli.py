@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from rltools_host import __version__, errors
-from rltools_host.commands import COMMANDS, cli, doctor
+from rltools_host import errors
+from rltools_host.commands import COMMANDS, cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
     DiskError,
     Interrupted,
     MissingToolError,
-    PortError,
     RltError,
     UsageError,
 )
-from rltools_host.runs import provenance
 from rltools_host.tree import TREE
 
 ERRORS = [
@@ -60,32 +55,6 @@ def test_help_names_every_command() -> None:
     for command in COMMANDS:
         assert re.search(rf"^  {command} +\S", result.stdout, re.MULTILINE), command
     assert rlt().stdout == result.stdout
-
-
-def test_every_command_is_listed_and_found() -> None:
-    """As a shell's completion asks for them."""
-    top: Any = typer.main.get_command(cli.app)
-    assert top.list_commands(None) == [*COMMANDS]
-    assert top.get_command(None, "bench").name == "bench"
-    assert top.get_command(None, "ppo") is None
-
-
-def test_version_names_the_revision() -> None:
-    result = rlt("--version")
-    assert (result.returncode, result.stderr) == (0, "")
-    in_git = provenance.git_revision()["git_revision"]
-    expected = rf", revision {in_git}( with changes)?" if in_git else ""
-    assert re.fullmatch(rf"rlt {re.escape(__version__)}{expected}\n", result.stdout)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_each_command_has_an_example(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run([command, "--help"]) == 0
-    out = capsys.readouterr().out
-    assert re.search(rf"^  Example: .*rlt {command}", out, re.MULTILINE)
-    assert "..." not in out, "a sentence of the help is cut off"
 
 
 HEAVY = {"numpy", "gymnasium", "matplotlib", "tensorboardX", "safetensors", "elftools", "rich"}
@@ -173,42 +142,10 @@ def test_internal_error_is_one_line_that_names_a_log(
     assert json.loads(captured.out)["exit_code"] == 70
 
 
-def test_a_package_that_cannot_be_imported_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """As NumPy with a shared library that is cut off: it explains itself in thirty lines."""
-    (tmp_path / "cut_off.py").write_text(
-        "try:\n    import no_such_library\nexcept ImportError as e:\n"
-        "    raise ImportError('\\n\\nPLEASE READ\\n\\nTHIS') from e\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(train_command, "run", lambda *_: import_module("cut_off"))
-    assert cli.run(["train", "x"]) == MissingToolError.exit_code
-    assert re.fullmatch(
-        rf"error: {re.escape(sys.prefix)} is damaged \(No module named 'no_such_library'\): "
-        r"delete it, \S*rlt sets it up again\n",
-        capsys.readouterr().err,
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["trian"], "error: no such command 'trian'.* see `.*rlt --help`"),
-        (["train", "--foo"], "error: no such option: --foo.*; see `.*rlt train --help`"),
-        (
-            ["train", "x", "--seed", "one"],
-            "error: invalid value for '--seed'.*see `.*rlt train -",
-        ),
-        (["evaluate"], "error: missing argument 'RUN'; see `.*rlt evaluate --help`"),
-    ],
-)
-def test_wrong_command_lines(
-    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run([*words, "--json"]) == 2
+def test_wrong_command_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["trian", "--json"]) == 2
     captured = capsys.readouterr()
-    assert re.match(sentence, captured.err)
+    assert re.match("error: no such command 'trian'.* see `.*rlt --help`", captured.err)
     assert captured.err.count("\n") == 1
     assert json.loads(captured.out.splitlines()[-1])["exit_code"] == 2
 
@@ -223,15 +160,7 @@ TRAIN = "train pendulum-td3 --board host"
     ("words", "kind", "sentence"),
     [
         ("train pendulum-td4", UsageError, '"pendulum-td4": did you mean pendulum-td3'),
-        ("train pendulum-td3 --board hots", UsageError, 'board "hots": did you mean host'),
-        (f"{TRAIN} --set taau=1", UsageError, 'hyperparameter "taau": did you mean tau'),
-        ("evaluate nothing", UsageError, 'unknown run "nothing"'),
-        ("train --resume nothing", UsageError, 'unknown run "nothing"'),
-        (f"{TRAIN} --set gamma=1.5", UsageError, "choose a number from 0 to 1 "),
-        (f"{TRAIN} --port /dev/ttyUSB77", PortError, "there is no port /dev/ttyUSB77"),
-        (f"{TRAIN} --port socket://localhost:1", PortError, "cannot connect to socket"),
         ("emulate teensy41", UsageError, "teensy41 is not emulated: take an emulated"),
-        ("emulate host", UsageError, "host is not emulated: train there directly"),
         (f"{TRAIN} --steps 10 --out /proc/run", DiskError, "cannot write /proc/run"),
         ("train --resume {damaged}", DamagedFileError, "run.json is damaged"),
     ],
@@ -290,10 +219,8 @@ def test_train_with_json_prints_lines_beside_it(tmp_path: Path) -> None:
     assert json.loads(again.stdout)["error"].startswith(f"{run} is not empty")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_pipe_that_is_closed(unbuffered: str) -> None:
-    """`rlt boards | true`, where the reader has ended before anything is written: at the end, or,
-    without a buffer, at the first line."""
+def test_pipe_that_is_closed() -> None:
+    """`rlt boards | true`, where the reader has ended before anything is written."""
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(
@@ -301,25 +228,8 @@ def test_pipe_that_is_closed(unbuffered: str) -> None:
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(TREE.root / "host"),
-            "PYTHONUNBUFFERED": unbuffered,
-        },
+        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
         timeout=60,
     )
     os.close(writer)
     assert (result.returncode, result.stderr) == (1, "")
-
-
-def test_full_disk_is_not_the_output(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whoever writes a file and lets the error through has no name for it."""
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr(doctor, "run_boards", refusing(full))
-    assert cli.run(["boards"]) == DiskError.exit_code
-    assert capsys.readouterr().err == (
-        "error: cannot write: No space left on device; free some space, then run the command "
-        "again\n"
-    )

@@ -54,13 +54,9 @@ class Outer(Struct, frozen=True):
         ([], "Expected `object`, got `array`"),
         ({}, "Object missing required field `title`"),
         ({"title": "a\u202eb"}, "title: Expected `str` in one line"),
-        ({"title": "", "inner": {"cuont": 1}}, "inner: Object contains unknown field `cuont`"),
         ({"title": "", "inner": {"count": 13}}, "inner: count is 13, which brings bad luck"),
-        ({"title": "", "all": [{"count": 1}, {"count": True}]}, "all[1].count: Expected `int`, "),
         ({"title": "", "inner": {"count": 1, "values": {"\x1b": 1}}}, "key in inner.values: "),
-        ({"title": "", "inner": {"count": 1, "values": {"a": 10**400}}}, "inner.values[...]: "),
         ({"title": "", "plain": {"height_m": float("nan")}}, "plain.height_m: Expected `float`"),
-        ({"title": "", "anything": {"a": [1]}}, "anything[...]: Expected `bool | int | float"),
     ],
 )
 def test_what_does_not_fit_is_named(document: Any, clause: str) -> None:

@@ -209,7 +209,7 @@ def test_a_group_of_nothing(tmp_path: Path, key: str, capfd: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(
     "content",
-    ["[" * 100_000, '{"board": "\\ud800"}', '{"board": 1e999}', "[]", '"parity"', "1", ""],
+    ["[" * 100_000, '{"board": "\\ud800"}', "[]", ""],
 )
 def test_a_result_that_is_none_is_left_out(
     tmp_path: Path, content: str, capfd: pytest.CaptureFixture[str]

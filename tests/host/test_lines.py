@@ -125,30 +125,6 @@ def test_closing_terminal_pauses_and_saves(tmp_path: Path) -> None:
     assert metadata["checkpoint_step"] > 0
 
 
-def test_signals_that_come_several_times_pause_once(tmp_path: Path) -> None:
-    """A shell and the kernel both tell a process that its terminal closes."""
-    run = TerminalRun(tmp_path / "run", ENVIRONMENT)
-    run.wait_for_reports()
-    for _ in range(3):
-        os.kill(run.process_id, signal.SIGHUP)
-        time.sleep(0.001)
-    code = run.wait()
-    os.close(run.terminal)
-    assert code == 130
-    saved(run.run, "paused")
-
-
-def test_run_that_nohup_started_goes_on(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    command = (
-        f"trap '' HUP; {RLT} {TRAIN} --steps 3000 --out {run} & "
-        f"while [ ! -s {run}/metrics.jsonl ]; do sleep 0.02; done; kill -HUP $!; wait $!"
-    )
-    result = shell(command)
-    assert result.returncode == 0, result.stderr
-    assert saved(run, "finished")["step"] == 3000
-
-
 def test_pause_says_how_to_go_on_to_a_script_too(tmp_path: Path) -> None:
     """SIGTERM of a run whose output is a pipe: the last line is JSON with the command."""
     run = tmp_path / "run"

@@ -10,7 +10,6 @@ import pytest
 from rltools_host.build import experiments
 from rltools_host.build.boards import board_names, load_board
 from rltools_host.build.catalog import environments_in, find_environment
-from rltools_host.commands import doctor
 from rltools_host.drones.flight.gate import gate_names
 from rltools_host.errors import UsageError
 from rltools_host.training.study import load_study
@@ -53,20 +52,6 @@ def test_the_nearest_project_around_the_present_folder_is_meant(
     (outside / "link").symlink_to(outer)
     monkeypatch.chdir(outside / "link")
     assert find_project() == outer
-
-
-def test_a_checkout_within_a_project_is_its_own(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = made_project(outside / "mine")
-    checkout = project / "rltools"
-    checkout.mkdir()
-    (checkout / MARKER).touch()
-    monkeypatch.setattr(TREE, "root", checkout)
-    monkeypatch.chdir(checkout)
-    assert find_project() == checkout
-    monkeypatch.chdir(project)
-    assert find_project() == project
 
 
 def test_a_variable_names_the_project_before_the_present_folder(
@@ -125,14 +110,6 @@ def test_a_name_is_looked_for_in_the_project_first(own_project: Path) -> None:
     assert find_environment("Pendulum-v1").header == own_project / "environments/pendulum.h"
     assert load_board("host").file == own_project / "boards/host.json"
     assert len(board_names()) == len(set(board_names()))
-
-
-def test_a_listing_says_which_boards_are_the_projects(own_project: Path) -> None:
-    shutil.copy(TREE.boards / "host.json", own_project / "boards" / "host.json")
-    titles = {name: doctor.summary(load_board(name))["title"] for name in board_names()}
-    assert titles["bench"] == "Process with a file of its own (this project's)"
-    assert titles["host"].endswith("machine (this project's, replaces the installed one)")
-    assert [name for name in titles if "project" in titles[name]] == ["bench", "host"]
 
 
 @pytest.mark.parametrize("name", ["../mover-td3", "/etc/passwd", "..", "a/b", ""])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,13 +28,6 @@ def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return launcher
 
 
-def link_on_the_path(launcher: Path, tmp_path: Path) -> Path:
-    (tmp_path / "bin").mkdir()
-    link = tmp_path / "bin/rlt"
-    link.symlink_to(launcher)
-    return link
-
-
 @pytest.mark.parametrize(
     ("folder", "expected"), [(".", "./rlt"), ("..", "'./a tree/rlt'"), ("/usr", "'{launcher}'")]
 )
@@ -44,41 +36,6 @@ def test_launcher_as_seen_from_a_folder(
 ) -> None:
     monkeypatch.chdir(folder)
     assert tree_module.command_line("doctor") == f"{expected.format(launcher=launcher)} doctor"
-
-
-def test_launcher_on_the_path(launcher: Path, tmp_path: Path) -> None:
-    link_on_the_path(launcher, tmp_path)
-    assert tree_module.command_line("doctor") == "rlt doctor"
-
-
-def test_another_launcher_on_the_path_is_not_named(launcher: Path, tmp_path: Path) -> None:
-    other = tmp_path / "bin/rlt"
-    other.parent.mkdir()
-    shutil.copy(launcher, other)
-    assert tree_module.command_line("doctor") == "./rlt doctor"
-
-
-@pytest.mark.parametrize("called", ["./rlt", "../a tree/rlt"])
-@pytest.mark.usefixtures("launcher")
-def test_launcher_as_it_was_called(called: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RLT_COMMAND", called)
-    expected = f"'{called}'" if " " in called else called
-    assert tree_module.command_line("doctor") == f"{expected} doctor"
-
-
-def test_launcher_that_a_shell_found_on_the_path(
-    launcher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RLT_COMMAND", str(link_on_the_path(launcher, tmp_path)))
-    assert tree_module.command_line("doctor") == "rlt doctor"
-
-
-@pytest.mark.usefixtures("launcher")
-def test_what_another_tree_was_called_by_is_not_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RLT_COMMAND", str(tmp_path / "removed/rlt"))
-    assert tree_module.command_line("doctor") == "./rlt doctor"
 
 
 @pytest.mark.usefixtures("launcher")
@@ -105,9 +62,3 @@ def test_launcher_says_how_it_was_called(tmp_path: Path) -> None:
             ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
         assert result.stdout == f"{expected}\n", result.stderr
-
-
-def test_near_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert tree_module.near_path(tmp_path / "runs/x") == Path("runs/x")
-    assert tree_module.near_path(Path(sys.executable)) == Path(sys.executable)
