@@ -35,9 +35,6 @@ SHORT_RUN = {
     "eval_freq": 1000,
     "n_eval_episodes": 1,
 }
-# This machine would have done those before a command to pause arrives.
-LONG_RUN = {**SHORT_RUN, "steps": 8000}
-RUNS = {EMULATED: SHORT_RUN, "host": LONG_RUN}
 EMULATED_BOARDS = [board.name for board in emulated_boards()]
 # One board of each processor and each folder of firmware; others have other memory only.
 PROCESSOR_BOARDS = list(

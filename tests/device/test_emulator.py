@@ -14,14 +14,12 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards import board_link
 from rltools_host.boards.board_link import EmulatedLink, Emulator
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
-from rltools_host.commands import cli
 from rltools_host.commands import train as train_command
-from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
+from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.tree import TREE
@@ -72,28 +70,11 @@ def test_time_limit_ends_the_emulator(program: Path) -> None:
         link.close()
 
 
-def test_program_that_qemu_cannot_load(tmp_path: Path) -> None:
-    """QEMU names its port before it fails, so either may notice."""
-    with pytest.raises((PortError, LinkLostError), match=r"nothing\.elf"):
-        read_forever(EmulatedLink(Emulator(BOARD, tmp_path / "nothing.elf", 20.0), BOARD.name))
-
-
 def test_port_that_has_gone_with_its_emulator(tmp_path: Path) -> None:
     emulator = Emulator(BOARD, tmp_path / "nothing.elf", 20.0)
     emulator.wait()
     with pytest.raises(LinkLostError, match=r"it ended with exit code 1 and wrote .*nothing\.elf"):
         EmulatedLink(emulator, BOARD.name)
-
-
-def test_port_that_cannot_be_opened_while_its_emulator_runs(
-    program: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(board_link, "END_LIMIT_S", 0.1)
-    emulator = Emulator(BOARD, program, 20.0)
-    emulator.port = "/dev/pts/nowhere"
-    with pytest.raises(PortError, match="there is no port /dev/pts/nowhere"):
-        EmulatedLink(emulator, BOARD.name)
-    assert emulator.has_ended(0.0)
 
 
 @pytest.mark.all
@@ -173,22 +154,6 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
     assert resumed["best"] == whole["best"]
     assert whole["best"]["step"] == 100
     check_same_best(run, tmp_path / "whole")
-
-
-@pytest.mark.all
-@pytest.mark.usefixtures("program")
-def test_the_best_policy_is_that_of_the_same_training_here(tmp_path: Path) -> None:
-    """Of three evaluations the first two are rested for, and the last is worse."""
-    options: dict[str, Any] = {"seed": 2, "steps": 60}
-    options["settings"] = ["learning_starts=20", "eval_freq=20", "report_every=20"]
-    documents = []
-    for board in ("qemu-cortex-m7", "host"):
-        documents.append(train_here("pendulum-td3", board, out=tmp_path / board, **options))
-    there, here = documents
-    assert (there["state_sha256"], there["best"]) == (here["state_sha256"], here["best"])
-    assert here["best"]["step"] == 40
-    check_same_best(tmp_path / "qemu-cortex-m7", tmp_path / "host")
-    assert cli.run(["evaluate", str(tmp_path / "qemu-cortex-m7"), "--which", "best"]) == 0
 
 
 def check_same_best(run: Path, other: Path) -> None:

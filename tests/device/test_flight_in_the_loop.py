@@ -19,6 +19,8 @@ from rltools_host.drones.flight.result import LoopResult
 from rltools_host.drones.flight.view import PlainFlight
 from rltools_host.errors import RefusedError
 
+pytestmark = pytest.mark.all  # of every day: test_hil_on_boards.py, and a flight on this machine
+
 BOARDS = ("qemu-cortex-m7", "qemu-stm32f405")
 SETTINGS = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.1}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from rltools_host.boards.hil import HilRequest, check_board, require_parity
 from rltools_host.boards.policy_session import PROGRAM, PolicyTarget
 from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
-from rltools_host.commands import cli
 from rltools_host.policies.importing.run import read_policy, save
 
 pytestmark = pytest.mark.all  # other processors
@@ -73,16 +71,6 @@ OTHERS = [
 def golden(file: str) -> Golden:
     (found,) = [each for each in (*GOLDENS, *CHOICES, *RECURRENT) if each.file == file]
     return found
-
-
-@pytest.mark.parametrize("board", boards())
-def test_a_slot_is_as_large_as_a_boards_file_says(
-    board: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    skip_without_tools(load_board(board))
-    assert cli.run(["policies", "--board", board, "--contract", "pendulum", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert document["slot_bytes"] == load_board(board).policy_slot_bytes
 
 
 @pytest.mark.parametrize(("board", "file"), [*CASES, *OTHERS])

@@ -97,23 +97,6 @@ def test_pymavlink_gets_and_puts(
     check_restored(port, checkpoint, dialect)
 
 
-@pytest.mark.all
-def test_pymavlink_gets_from_the_emulated_board(
-    programs: Programs,
-    description: ExperimentDescription,
-    dialect: ModuleType,
-    tmp_path: Path,
-) -> None:
-    with terminal(EMULATED, programs[EMULATED]) as port:
-        checkpoint = trained(port, description, dialect)
-        client = pymavlink_client(port)
-        for name in ("/policy.rltp", "/checkpoint.rltc"):
-            client.cmd_get([name, str(tmp_path / "file")])
-            assert client.process_ftp_reply("get", timeout=LIMIT_S).error_code == 0
-        client.master.close()
-    assert (tmp_path / "file").read_bytes() == checkpoint
-
-
 def test_a_client_that_is_ended_does_not_lock_the_server(
     port: str, description: ExperimentDescription, dialect: ModuleType, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ from rltools_host.boards.push import PushRequest, push
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
 from rltools_host.commands import cli
-from rltools_host.errors import LinkLostError, PortError, UsageError
+from rltools_host.errors import LinkLostError
 from rltools_host.policies.image import PolicyImage, parse_policy
 
 pytestmark = pytest.mark.all  # another processor
@@ -138,51 +138,3 @@ def test_killed_in_the_midst_of_a_push(
     assert document["slots"][1]["use"] == ("staged" if moment == "try_candidate" else "empty")
     assert document["last_drop"] == ("reset" if moment == "forward" else "none")
     assert said(capsys, "push", "1")["active_sha256"] == second
-
-
-def test_without_a_file_policies_end_with_the_emulator(
-    program: Path, storage: Path, images: list[PolicyImage]
-) -> None:
-    for _ in range(2):
-        with Emulator(BOARD, program, LIMIT_S) as emulator:
-            place = PolicyTarget(NAME, emulator.port)
-            lines: list[str] = []
-            push(PushRequest("0", place), lines.append)
-            assert "staged in slot 0, checked by the board" in lines
-    assert images
-    assert not storage.exists()
-
-
-def test_a_file_that_is_no_storage_of_the_board(program: Path, tmp_path: Path) -> None:
-    file = tmp_path / "other"
-    file.write_bytes(b"\xff" * 4096)
-    with pytest.raises(UsageError, match=r"has 4,096 bytes, not 33,554,432; name another file"):
-        Emulator(BOARD, program, LIMIT_S, file)
-    assert file.read_bytes() == b"\xff" * 4096
-
-
-def test_one_emulator_at_a_time_has_the_file(program: Path, storage: Path) -> None:
-    with (
-        Emulator(BOARD, program, LIMIT_S, storage),
-        pytest.raises(PortError, match="is in use by another board: end that one"),
-    ):
-        Emulator(BOARD, program, LIMIT_S, storage)
-    Emulator(BOARD, program, LIMIT_S, storage).close()
-
-
-def test_a_board_without_a_file_names_one_that_has_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "flash.bin"
-    words = ["emulate", "qemu-cortex-m7", "--storage", str(file), "--program", "infer"]
-    assert cli.run(words) == UsageError.exit_code
-    assert f"in memory, not in a file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
-
-
-def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    skip_without_tools(BOARD)  # which the command would install
-    file = tmp_path / "flash.bin"
-    words = ["emulate", NAME, "--storage", str(file), "--program", "infer", "--time-limit", "1"]
-    assert cli.run(words) == LinkLostError.exit_code
-    assert f"confirmed policies stay in {file}" in capsys.readouterr().out
-    assert file.stat().st_size == 32 * 1024 * 1024

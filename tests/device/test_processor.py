@@ -119,6 +119,7 @@ def test_counter_counts_instructions(name: str, build: Builder) -> None:
     assert max(overheads) - min(overheads) <= 2, rows
 
 
+@pytest.mark.all
 def test_math_and_random_numbers_have_the_hosts_bits(build: Builder) -> None:
     """About a million arguments of each function; test_math.cpp compares the same on the host."""
     lines = lines_of(EMULATED, build(EMULATED, "math_sample"), limit_s=120.0)
@@ -131,6 +132,7 @@ def test_math_and_random_numbers_have_the_hosts_bits(build: Builder) -> None:
     assert lines == [f"{name} same" for name in names]
 
 
+@pytest.mark.all  # of every day: test_training_on_board.py
 @pytest.mark.parametrize(
     "name", each(name for name in TRAINING_BOARDS if not computes_on_integers(load_board(name)))
 )
@@ -235,16 +237,3 @@ def test_a_node_says_who_it_is(name: str, build: Builder, dialect: ModuleType) -
             assert heartbeats.wait(60.0) is not None
         use = session.node.stack_use()
     assert 512 < use["stack_peak"] <= use["stack"] * 3 // 4, use
-
-
-def test_memory_regions_are_those_of_a_teensy() -> None:
-    script = (TREE.boards / "qemu-mps2.ld").read_text()
-    regions = dict(
-        re.findall(r"^  (\w+) +\(\w+\) *: ORIGIN = (\w+), LENGTH = ", script, re.MULTILINE)
-    )
-    assert regions["ITCM"] == "0x00000000"
-    assert regions["DTCM"] == "0x20000000"
-    assert regions["RAM2"] == "0x20200000"
-    assert set(regions) == {"ITCM", "DTCM", "RAM2", "LOAD", "RAM1"}
-    for name in ("ITCM", "DTCM", "RAM1", "RAM2"):
-        assert re.search(rf"  {name} +\(\w+\) *: .*LENGTH = 512K", script)

@@ -14,9 +14,7 @@ import pytest
 
 from boards_under_test import (
     EMULATED,
-    EXPERIMENT,
     LIMIT_S,
-    RUNS,
     SHORT_RUN,
     TRAINING_BOARDS,
     Connect,
@@ -30,7 +28,7 @@ from boards_under_test import (
 from rltools_host.boards.board_link import Emulator
 from rltools_host.boards.file_transfer import BEST_PATH
 from rltools_host.boards.messages import Evaluation, Event, Result, State, TrainingProgress
-from rltools_host.boards.session import PROTOCOL_VERSION, BoardSession
+from rltools_host.boards.session import BoardSession
 from rltools_host.boards.transport import ProcessLink, SerialLink
 from rltools_host.build.boards import load_board
 from rltools_host.build.description import ExperimentDescription
@@ -56,25 +54,6 @@ RUN_OF_240 = {
 def short_run_on_host(connect: Connect, description: ExperimentDescription) -> str:
     result, _ = train(connect("host"), description, **SHORT_RUN)
     return result.state_sha256
-
-
-@pytest.mark.parametrize("board", BOARDS)
-def test_identity(board: str, connect: Connect, description: ExperimentDescription) -> None:
-    session = connect(board)
-    identity = session.node.identity()
-    assert identity.board == board
-    assert identity.experiment == EXPERIMENT
-    assert identity.device == load_board(board).device
-    assert identity.fingerprint == description.fingerprint
-    assert identity.protocol_version == PROTOCOL_VERSION
-    assert identity.state == State.IDLE
-    assert identity.counts_instructions == (board == EMULATED)
-    assert identity.learner_bytes == description.bytes_of["learner"]
-    assert identity.replay_bytes == description.bytes_of["replay"]
-    # A board with plenty of memory works a whole batch through at once.
-    whole_batch = "RLT_WHOLE_BATCH" in load_board(board).defines
-    assert (identity.scratch_bytes == description.bytes_of["scratch"]) != whole_batch
-    assert identity.scratch_bytes >= description.bytes_of["scratch"]
 
 
 def marks_of(board: str) -> list[pytest.MarkDecorator]:
@@ -141,6 +120,7 @@ def test_a_whole_run_gives_the_same_bits(
     assert sum(isinstance(event, Evaluation) for event in events) == 10
 
 
+@pytest.mark.all
 def test_each_run_counts_the_same_instructions_and_the_stack_is_large_enough(
     connect: Connect, description: ExperimentDescription
 ) -> None:
@@ -166,11 +146,11 @@ def test_each_run_counts_the_same_instructions_and_the_stack_is_large_enough(
     assert 512 < use["stack_peak"] <= use["stack"] * 3 // 4, use
 
 
-@pytest.mark.parametrize("board", ["host", pytest.param(EMULATED, marks=pytest.mark.all)])
+@pytest.mark.all  # of every day: test_emulator.py
 def test_pause_checkpoint_and_resume_on_a_fresh_board(
-    board: str, connect: Connect, description: ExperimentDescription
+    connect: Connect, description: ExperimentDescription
 ) -> None:
-    run = RUNS[board]
+    board, run = EMULATED, SHORT_RUN
     expected, _ = train(connect("host"), description, **run)
     session = connect(board)
     set_run(session, description, **{**run, "report_every": 1})

@@ -51,10 +51,3 @@ def test_gymnasium_make_goes_through_an_episode() -> None:
     said, _, names = output.partition("; there are ")
     assert said == "200 steps with Box(-2.0, 2.0, (1,), float32)"
     assert {"Ant-v4", "Pendulum-v1"} <= set(names.split(", "))
-
-
-def test_readme_names_every_example() -> None:
-    text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"examples/python/(\w+\.py)", text)) == {
-        path.name for path in FOLDER.glob("*.py")
-    }
