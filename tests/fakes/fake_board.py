@@ -37,7 +37,6 @@ from rltools_host.runs.saves import (
     image_crc32,
 )
 from strangers import Strangers
-from waiting import wait_for
 
 ADDRESS = Address(1, 191)
 POLICY = bytes(range(256)) * 3
@@ -83,7 +82,6 @@ class FakeBoard:
         seconds_per_step: float = 0.0,
         waits_for_pause_at: int | None = None,
         on_pause: Callable[[], None] | None = None,
-        talk: Callable[[int], None] | None = None,
         address: Address = ADDRESS,
         counts_instructions: bool = False,
         return_of: Callable[[int], float] = lambda step: -1000.0 + step,
@@ -136,8 +134,7 @@ class FakeBoard:
             host_descriptor = host_end.detach()
             self.link = DescriptorLink("the fake board", host_descriptor, host_descriptor)
         self._closed = threading.Lock()
-        target = (lambda: talk(self._descriptor)) if talk else self._run
-        self._thread = threading.Thread(target=self._guarded, args=(target,), daemon=True)
+        self._thread = threading.Thread(target=self._guarded, daemon=True)
         self._thread.start()
 
     def __enter__(self) -> FakeBoard:
@@ -153,14 +150,6 @@ class FakeBoard:
         self.unplug()
         if hasattr(self, "link"):
             self.link.close()
-
-    def wait_for_step(self, step: int) -> None:
-        wait_for(lambda: self._step >= step, 60)
-
-    def wait_until_gone(self) -> None:
-        """Until it has unplugged itself."""
-        self._thread.join(60)
-        assert not self._thread.is_alive()
 
     def go_on(self) -> None:
         """Trains past the step at which it would wait for a pause."""
@@ -187,9 +176,9 @@ class FakeBoard:
     def state_sha256(self) -> str:
         return hashlib.sha256(self._payload).hexdigest()
 
-    def _guarded(self, target: Callable[[], None]) -> None:
+    def _guarded(self) -> None:
         with contextlib.suppress(OSError):  # unplugged, or the host has gone
-            target()
+            self._run()
 
     # -- the application -------------------------------------------------------------------------
 
@@ -207,10 +196,8 @@ class FakeBoard:
                     if self._random.random() >= self.faults.drop_from_host:
                         self._handle(message)
             if training and self.state == State.TRAINING:
-                if self.faults.silent_after_start:
-                    continue
                 self._train_step()
-            if time.monotonic() > heartbeat_at and not self.faults.silent_after_start:
+            if time.monotonic() > heartbeat_at:
                 heartbeat_at = time.monotonic() + 0.2
                 self._send(self._dialect.MAVLink_heartbeat_message(0, 8, 0, 0, 3, 3))
 

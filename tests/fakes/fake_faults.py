@@ -24,7 +24,6 @@ class Faults:
     wrong_fingerprint: int = 0  # bits that are wrong in the checkpoint's
     other_policy: bytes = b""  # instead of the state's
     refuse_parameter: str | None = None
-    silent_after_start: bool = False
     flip_upload: bool = False
     silent_refusals: bool = False  # a refused hyperparameter is not explained by a text
     strangers: bool = False  # before each message come wrong ones, for others or from others

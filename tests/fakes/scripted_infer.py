@@ -112,10 +112,8 @@ class ScriptedInfer(ScriptedNode):
         self.stated: Float32Array | None = None  # safe action of a forward pass: the contract's
         self.measured: list[tuple[int, int]] = []  # what, and how many samples
         self.sample: Callable[[int, int], int] = lambda what, index: 10 + 100 * what + index % 3
-        self.denies = False
         self.most_samples = MAX_SAMPLES  # until its policy is dropped
         self.file_is_missing_for = 0  # requests for the samples
-        self.falls_silent = False  # with a measurement
         self._samples = b""
         self._image = image
         self.files = FakeFileServer(self._file, clock=self.link.clock)
@@ -169,9 +167,7 @@ class ScriptedInfer(ScriptedNode):
 
     def _obey(self, message: Any) -> None:
         dialect = self._dialect
-        if self.falls_silent and self.measured:
-            return
-        is_done = not self.denies
+        is_done = True
         if message.command == dialect.MAV_CMD_REQUEST_MESSAGE:
             is_done = bool(self._samples)
         self._acknowledge(message.command, is_done)
