@@ -270,14 +270,14 @@ def asked(make: Callable[[], Any], task: Task = THREE) -> Iterator[tuple[socket.
     thread = threading.Thread(target=answer)
     thread.start()
     with ours:
-        ours.settimeout(20.0)
+        ours.settimeout(120.0)
         ours.sendall(greeting_of(task))
         assert ours.recv(GREETING.size, socket.MSG_WAITALL) == greeting_of(task)
         for slot in range(task.sizes.environments):
             ours.sendall(REQUEST.pack(RESET_ASKED, slot, 1, 0))
             assert answers(ours, 1, task)[0][0] == DONE
         yield ours, state
-    thread.join(20.0)
+    thread.join(120.0)
     assert not thread.is_alive()
 
 
@@ -432,7 +432,7 @@ def test_ctrl_c_while_a_run_is_prepared_is_one_of_python(tmp_path: Path, make: s
         folder=str(POINTS.parent), make=make.format(points=str(POINTS)), out=str(tmp_path / "run")
     )
     result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=250
     )
     assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr
     assert not (tmp_path / "run").exists()
