@@ -211,6 +211,7 @@ def test_a_policy_that_does_not_pass_is_not_pushed(
     assert not storage.exists()
 
 
+@pytest.mark.all  # of every day: test_push.py
 def test_ctrl_c_in_the_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

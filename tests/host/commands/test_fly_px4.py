@@ -79,7 +79,10 @@ def test_a_flight(
     assert px4.vehicle.files["policy.rltp"] == (run / "policy.rltp").read_bytes()
 
 
-@pytest.mark.parametrize(("policy", "most_m"), [(controller, 0.02), (recurrent_controller, 0.1)])
+@pytest.mark.parametrize(
+    ("policy", "most_m"),
+    [(controller, 0.02), pytest.param(recurrent_controller, 0.1, marks=pytest.mark.all)],
+)
 def test_another_vehicle_is_predicted_where_it_is_said(
     policy: Callable[[], bytes], most_m: float, tmp_path: Path, fly_over: FlyOver
 ) -> None:

@@ -11,8 +11,5 @@ def test_commands(capfd: pytest.CaptureFixture[str]) -> None:
     assert "host" in str(notebook.run_rlt("boards --json"))
     assert not capfd.readouterr().out.rstrip().endswith("}")  # it is the cell's value instead
     notebook.run_rlt('--fails "did you mean" train pendulum-td4 --board host')
-    with pytest.raises(notebook.CellError, match="rlt trian ended with exit code 2"):
-        notebook.run_rlt("trian")
-    for line in ('--fails "other" train pendulum-td4 --board host', '--fails "Usage" runs --help'):
-        with pytest.raises(notebook.CellError, match="should have failed"):
-            notebook.run_rlt(line)
+    with pytest.raises(notebook.CellError, match="should have failed"):
+        notebook.run_rlt('--fails "Usage" runs --help')

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rltools_host.build.boards import load_board
@@ -75,6 +75,7 @@ def test_damaged_files(tmp_path: Path, text: str | bytes, reason: str) -> None:
         load_set_file(path, AIRFRAME)
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_bytes_are_a_file_or_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: bytes

@@ -21,7 +21,6 @@ def test_the_board_that_nobody_named_is_this_machine() -> None:
     """An emulated one, which it was, took 200 times as long."""
     assert make_plan(TrainingRequest("pendulum-td3")).board.name == "host"
     assert make_plan(TrainingRequest("pendulum-td3", threads=2)).board.name == "host-threads"
-    assert make_plan(TrainingRequest("ant-ppo")).board.name == "host-threads"
 
 
 @pytest.mark.parametrize(
