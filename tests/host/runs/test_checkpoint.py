@@ -246,3 +246,13 @@ def test_other_tensors_are_named(tmp_path: Path) -> None:
     sentence = refusal(tmp_path, to_safetensors(CHECKPOINT, other))
     assert "has other tensors than experiment" in sentence
     assert sentence.endswith("check out revision abc")
+
+
+def test_checkpoint_of_another_version_names_both_fingerprints(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(to_safetensors(CHECKPOINT, TENSORS))
+    with pytest.raises(
+        BoardMismatchError,
+        match=r"fingerprint 1234abcd, .* now has 00000007: check out revision abc",
+    ):
+        load_checkpoint(path, fake_experiment(fingerprint=7))
