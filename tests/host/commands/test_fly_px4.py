@@ -43,21 +43,17 @@ def fly(run: Path, url: str, *words: str) -> int:
     return cli.run(["fly", str(run), "--px4", url, *words])
 
 
-def test_a_flight(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
-) -> None:
-    out = tmp_path / "flight.json"
+def test_a_flight(run: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver) -> None:
     with UdpPx4(ScriptedPx4()) as px4:
         fly_over(px4)
-        assert fly(run, px4.url, "--starts", "2", "--json", "-o", str(out)) == 0
+        assert fly(run, px4.url, "--starts", "2", "--json") == 0
     printed = capsys.readouterr().out.splitlines()
     document = json.loads(printed[-1])
     assert document["successes"] == 2
     assert document["kept"]
     assert document["vehicle"] == px4.url
     assert "series" not in document["starts"][0]
-    whole = json.loads(out.read_text())
-    assert whole == json.loads((run / "flight-px4.json").read_text())
+    whole = json.loads((run / "flight-px4.json").read_text())
     assert len(whole["starts"][1]["series"]["rows"]) > 100
     # Our simulator has the vehicle that the parameters state: a controller for another one lets it
     # sink by half a meter.
@@ -108,13 +104,12 @@ def test_a_policy_of_something_else_is_refused_before_anything_is_sent(
 
 
 def test_a_flight_that_is_broken_off(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
+    run: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
 ) -> None:
-    out = tmp_path / "flight.json"
     script = Script(wrong=Wrong(falls_back_at=2.0))
     with UdpPx4(ScriptedPx4(script)) as px4:
         fly_over(px4)
-        code = fly(run, px4.url, "--starts", "1", "--json", "-o", str(out))
+        code = fly(run, px4.url, "--starts", "1", "--json")
     assert code == RefusedError.exit_code
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
@@ -123,7 +118,7 @@ def test_a_flight_that_is_broken_off(
     details = json.loads(captured.out.splitlines()[-1])
     assert details["exit_code"] == code
     assert "fell back" in details["starts"][0]["cause"]
-    assert json.loads(out.read_text())["starts"][0]["series"]["rows"]
+    assert json.loads((run / "flight-px4.json").read_text())["starts"][0]["series"]["rows"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
