@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from boards_under_test import LIMIT_S, skip_without_tools
+from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host.boards import policy_session as policy_board
-from rltools_host.boards import push as pushing
 from rltools_host.boards.board_link import Emulator
 from rltools_host.boards.policies import PolicyClient
 from rltools_host.boards.policy_session import PolicyTarget
@@ -47,30 +47,33 @@ def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def images(monkeypatch: pytest.MonkeyPatch) -> list[PolicyImage]:
-    """Two policies; a "run" is the number of one."""
+def images() -> list[PolicyImage]:
     first = sample_images()["small_pendulum"]
-    both = [parse_policy(first), parse_policy(patched(first, STEP_OFFSET, "I", 77))]
-    monkeypatch.setattr(pushing, "read_leaving_policy", lambda number, *_: both[int(number)])
-    return both
+    return [parse_policy(first), parse_policy(patched(first, STEP_OFFSET, "I", 77))]
+
+
+@pytest.fixture
+def runs(images: list[PolicyImage], tmp_path: Path) -> list[Path]:
+    """A run of each."""
+    return [make_policy_run(tmp_path / f"run{i}", image.data) for i, image in enumerate(images)]
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     capsys.readouterr()
-    where = ["--board", NAME, "--contract", "pendulum"]
-    assert cli.run([*words, *where, "--json"]) == 0
+    contract = [] if words[0] == "push" else ["--contract", "pendulum"]  # a run states its own
+    assert cli.run([*words, "--board", NAME, *contract, "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
     return document
 
 
 def test_policies_outlive_the_emulator(
-    program: Path, images: list[PolicyImage], capsys: pytest.CaptureFixture[str]
+    program: Path, images: list[PolicyImage], runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each command starts the board anew."""
     assert program.exists()
     shas = [image.sha256 for image in images]
-    for number, sha256 in enumerate(shas):
-        assert said(capsys, "push", str(number))["active_sha256"] == sha256
+    for run, sha256 in zip(runs, shas, strict=True):
+        assert said(capsys, "push", str(run))["active_sha256"] == sha256
     document = said(capsys, "policies")
     assert document["slot_bytes"] == 256 * 1024
     assert [slot["use"] for slot in document["slots"]] == ["previous", "active"]
@@ -109,12 +112,13 @@ def test_killed_in_the_midst_of_a_push(
     program: Path,
     storage: Path,
     images: list[PolicyImage],
+    runs: list[Path],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With kill -9; `number`: packets of the upload, or calls of the client."""
     first, second = (image.sha256 for image in images)
-    assert said(capsys, "push", "0")["active_sha256"] == first
+    assert said(capsys, "push", str(runs[0]))["active_sha256"] == first
     with Emulator(BOARD, program, LIMIT_S, storage) as emulator, monkeypatch.context() as patch:
         packets: list[int] = []
 
@@ -128,7 +132,7 @@ def test_killed_in_the_midst_of_a_push(
 
         if moment != "upload":
             kills_at(moment, number, kill, patch)
-        request = PushRequest("1", PolicyTarget(NAME, emulator.port))
+        request = PushRequest(str(runs[1]), PolicyTarget(NAME, emulator.port))
         with pytest.raises(LinkLostError):
             push(request, lambda _: None, progress)
         emulator.wait()
@@ -137,4 +141,4 @@ def test_killed_in_the_midst_of_a_push(
     assert document["slots"][0]["sha256"] == first
     assert document["slots"][1]["use"] == ("staged" if moment == "try_candidate" else "empty")
     assert document["last_drop"] == ("reset" if moment == "forward" else "none")
-    assert said(capsys, "push", "1")["active_sha256"] == second
+    assert said(capsys, "push", str(runs[1]))["active_sha256"] == second
