@@ -220,11 +220,11 @@ def test_train_with_json_prints_lines_beside_it(tmp_path: Path) -> None:
 
 
 def test_pipe_that_is_closed() -> None:
-    """`rlt doctor | true`, where the reader has ended before anything is written."""
+    """`rlt --help | true`, where the reader has ended before anything is written."""
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(
-        [sys.executable, "-m", "rltools_host", "doctor"],
+        [sys.executable, "-m", "rltools_host", "--help"],
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,7 +8,7 @@ from rlt import notebook
 
 
 def test_commands(capfd: pytest.CaptureFixture[str]) -> None:
-    assert "host" in str(notebook.run_rlt("doctor --json"))
+    assert "runs" in str(notebook.run_rlt("runs --json"))
     assert not capfd.readouterr().out.rstrip().endswith("}")  # it is the cell's value instead
     notebook.run_rlt('--fails "did you mean" train pendulum-td4 --board host')
     with pytest.raises(notebook.CellError, match="should have failed"):
