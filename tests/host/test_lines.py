@@ -76,6 +76,7 @@ def test_output_that_cannot_be_written(redirection: str, reason: str, tmp_path: 
     [
         ("runs > /dev/full", 5, "error: cannot write: No space left on device"),
         ("runs >&9", 1, ""),
+        ("runs 2>&-", 0, ""),
     ],
 )
 def test_other_commands_say_it_in_one_line(command: str, code: int, sentence: str) -> None:

@@ -190,7 +190,7 @@ def main(
     if isinstance(sys.stdout, io.TextIOWrapper):  # a path may have bytes that are not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     code = run(words, command, name)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed by the caller
         try:
             stream.flush()
         except OSError:  # Python would end with 120
@@ -224,7 +224,6 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
     except typer.Exit as ended:
         return ended.exit_code
     except BrokenPipeError:  # the reader has read enough, as in `rlt doctor | head`
-        drop_output(sys.stdout)
         return 1
     except Exception as error:
         if isinstance(error, CommandLineError):
@@ -245,12 +244,10 @@ def fail(
     details: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
     """Print an error for people and, with --json, for scripts; return the exit code."""
-    try:
+    with contextlib.suppress(OSError):
         if "--json" in words:
             print(json.dumps({"error": message, "exit_code": exit_code, **details}))
         sys.stdout.flush()
-    except OSError:
-        drop_output(sys.stdout)
     with contextlib.suppress(OSError):  # of a terminal that has been closed
         aside(without_commands(f"{prefix}{message}"))
     return exit_code

@@ -21,7 +21,7 @@ from rltools_host.runs.saves import (
 )
 from rltools_host.tree import TREE
 
-ACTIVATIONS = TREE.include / "rltools" / "nn" / "activation.h"
+ACTIVATION_HEADER = TREE.include / "rltools" / "nn" / "activation.h"
 
 
 def float_literal(value: float) -> str:
@@ -35,11 +35,11 @@ def float_literal(value: float) -> str:
 @cache
 def activations() -> tuple[str, ...]:
     """Return the names of RLT_ACTIVATION_LIST, in its order."""
-    text = ACTIVATIONS.read_text(encoding="utf-8").replace("\\\n", "")
+    text = ACTIVATION_HEADER.read_text(encoding="utf-8").replace("\\\n", "")
     found = re.search(r"^#define RLT_ACTIVATION_LIST\(X\)(.*)$", text, re.MULTILINE)
     names = re.findall(r"\bX\((\w+)", found[1]) if found else []
     if not names:
-        raise BuildError(f"{ACTIVATIONS} has no list of activations: restore it from git")
+        raise BuildError(f"{ACTIVATION_HEADER} has no list of activations: restore it from git")
     return tuple(names)
 
 
