@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from rltools_host.commands.options import (
+    Channels,
     Json,
     SafeActionOption,
     StepIntervalOption,
+    channel_table,
     refuse,
 )
 from rltools_host.errors import UsageError, near_matches
@@ -157,6 +159,10 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help="Which output of an ONNX model is the action."),
     ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which of several networks of a state_dict(): actor."),
+    ] = None,
     actions: Annotated[
         str | None,
         typer.Option(
@@ -195,6 +201,7 @@ def command(
     ] = None,
     safe_action: SafeActionOption = None,
     step_interval_us: StepIntervalOption = None,
+    channels: Channels = None,
     json_output: Json = False,
 ) -> None:
     """Read the file without executing anything in it.
@@ -202,11 +209,12 @@ def command(
     docs/import.md says what is read, and how it is proven.
     """
     if environment is None:
-        refuse(context, "without --environment", "fly")
+        refuse(context, "without --environment", "fly", "channels")
     given = Given(
         activation("--activation", activation_name),
         activation("--output-activation", output_activation),
         output_name,
+        part,
     )
     request = ImportRequest(
         file,
@@ -222,5 +230,6 @@ def command(
         output,
         safe_action,
         step_interval_us,
+        channel_table(channels),
     )
     run(request, json_output)

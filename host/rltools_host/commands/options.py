@@ -6,13 +6,14 @@ tests/host/commands/test_modes.py checks that every other option has an effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rltools_host.errors import UsageError
+from rltools_host.files import parse_json
 from rltools_host.runs.names import WHICH
 
 VARIABLE = "_RLT_COMPLETE"  # set by a shell that asks for completions
@@ -100,6 +101,23 @@ Channels = Annotated[
     Path | None,
     typer.Option("--channels", metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
 ]
+
+
+def channel_table(file: Path | None) -> Mapping[str, object]:
+    """Return the table of --channels, empty without a file."""
+    if file is None:
+        return {}
+    try:
+        table = parse_json(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read --channels {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"--channels {file} is not JSON: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"--channels {file} is not a table of observations and actions")
+    return table
+
+
 RunThreads = Annotated[
     int | None,
     typer.Option("--threads", metavar="N", help="Threads of a run, if the board takes them."),

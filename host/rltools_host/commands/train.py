@@ -14,10 +14,9 @@ from rltools_host.build import tools
 from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, Jobs, Json
+from rltools_host.commands.options import Channels, Jobs, Json, channel_table
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.files import parse_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
 from rltools_host.runs.contents import RunDocument
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
@@ -174,15 +173,7 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
 
 def task_request(name: str, algorithm: str | None, channels: Path | None) -> TaskRequest:
     """Return the request of `rlt train gym:ID` and its options."""
-    table = {}
-    if channels is not None:
-        try:
-            table = parse_json(channels.read_bytes())
-        except OSError as error:
-            raise UsageError(f"cannot read --channels {channels}: {error.strerror}") from None
-        except ValueError as error:
-            raise UsageError(f"--channels {channels} is not JSON: {error}") from None
-    return TaskRequest(name, algorithm=algorithm, channels=table)
+    return TaskRequest(name, algorithm=algorithm, channels=channel_table(channels))
 
 
 NEW_RUNS_ONLY = (

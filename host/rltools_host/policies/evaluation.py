@@ -368,6 +368,8 @@ def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
     """Return notes that the figures need: an unfinished training, or other sources."""
     notes = unfinished(folder, image)
+    if folder.content.imported is not None:  # no experiment of this tree trained it
+        return notes
     try:
         present = experiments.describe(subject_of_run(folder.content))
     except RltError:  # only the core's simulator needs it, and has reported it

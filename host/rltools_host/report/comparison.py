@@ -43,7 +43,7 @@ from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, statistics_of
 from rltools_host.runs.names import find_group
-from rltools_host.tree import near_path
+from rltools_host.tree import command_line, near_path
 
 OF_EACH_RUN = ("seed", "steps", "report_every")
 NOT_KNOWN = "what it does not state"
@@ -214,7 +214,12 @@ def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Itera
         alone = RunFolder.open(name)
         shown_path = str(near_path(alone.path))
         runs = {alone.content.seed or 0: alone}
-        if not (points := points_of(runs)):
+        if not (points := points_of(runs)) and alone.content.imported is not None:
+            raise UsageError(
+                f"{shown_path} was imported, and has no evaluations of a training to compare: "
+                f"see its return by {command_line('evaluate', shown_path)}"
+            )
+        if not points:
             raise UsageError(f"{shown_path} has no evaluation yet: train it first")
         yield contender(shown_path, "", runs, points, threshold)
         return

@@ -17,7 +17,7 @@ from rltools_host.policies.importing.network import (
     Recurrent,
     Stage,
     run,
-    run_in_single,
+    run_in,
 )
 from rltools_host.policies.importing.pickles import Array
 
@@ -68,7 +68,7 @@ def test_stages_are_computed_one_after_the_other() -> None:
     expected = [[-1.0, 2.0], [5.0, -1.0], [7.0, -2.0]]
     np.testing.assert_array_equal(run([*stages, Activate("identity")], x), expected)
     tenth = np.array([[0.1]], np.float32)
-    assert run_in_single([norm(1, 0.3, 1.0)], tenth) == np.float32(0.1) - np.float32(0.3)
+    assert run_in(np.float32, [norm(1, 0.3, 1.0)], tenth) == np.float32(0.1) - np.float32(0.3)
 
 
 def test_a_state_goes_on_from_row_to_row_of_an_episode() -> None:
@@ -96,7 +96,7 @@ def check_rows(
     given = None if starts is None else np.array(starts)
     found = run([layer], x, given)
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-14)
-    single = run_in_single([layer], x.astype(np.float32), given)
+    single = run_in(np.float32, [layer], x.astype(np.float32), given)
     np.testing.assert_allclose(single, found, rtol=1e-6)
     assert (single != found).any()
 
