@@ -419,10 +419,10 @@ def first_outputs(stages: Sequence[Stage], count: int) -> tuple[Stage, ...]:
         if not isinstance(last, Activate):
             last = type(last)(*(values[:count] for values in numbers_of(last)))
         tail.insert(0, last)
-    if rest and isinstance(rest[-1], Dense):
-        dense = rest.pop()
-        return (*rest, Dense(dense.weights[:, :count], dense.bias[:count]), *tail)
-    width = ends_of(rest[-1])[1] if rest else 2 * count
+    layer = rest[-1]
+    if isinstance(layer, Dense):
+        return (*rest[:-1], Dense(layer.weights[:, :count], layer.bias[:count]), *tail)
+    width = 2 * count
     return (*rest, Dense(np.eye(width)[:, :count], np.zeros(count)), *tail)
 
 

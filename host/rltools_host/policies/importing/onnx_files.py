@@ -227,13 +227,12 @@ class _Reader:
         lanes = [name for name in node.input if name in self.lanes]
         if len(lanes) == 1:
             index, before = self.lanes[lanes[0]]
-            others = [self.constants[name] for name in node.input if name and name not in lanes]
             if operator not in (*UNCHANGED, *ELEMENTWISE):
                 raise UnreadableError("it takes its inputs one by one, and they are to be joined")
             width, self.width = self.width, self.widths[index]
-            attributes = _attributes(node)
-            others = ends_in_order(node, self.constants) if operator == "Clip" else others
-            self.lanes[node.output[0]] = index, self.after(before, operator, others, attributes)
+            others = self.constants_of(node, lanes)
+            stages = self.after(before, operator, others, _attributes(node))
+            self.lanes[node.output[0]] = index, stages
             self.width = width
             return
         data = [name for name in node.input if name in self.chains]
@@ -248,12 +247,14 @@ class _Reader:
         if len(data) != 1 or data[0] not in node.input[: 2 if operator in COMMUTING else 1]:
             raise UnreadableError(f"its operator {shown(operator)} does not take the one before")
         chain = self.chains[data[0]]
-        others: list[Array | None] = [
-            self.constants[name] for name in node.input if name and name not in self.chains
-        ]
-        if operator == "Clip":
-            others = ends_in_order(node, self.constants)
+        others = self.constants_of(node, data)
         self.chains[node.output[0]] = self.after(chain, operator, others, _attributes(node))
+
+    def constants_of(self, node: Any, data: Sequence[str]) -> list[Array | None]:
+        """Return the constants that a node takes; of a Clip, None for an end that is left out."""
+        if node.op_type == "Clip":
+            return [self.constants[name] if name else None for name in node.input[1:]]
+        return [self.constants[name] for name in node.input if name and name not in data]
 
     def take_cast(self, kind: str) -> None:
         """Take note of half precision. Raise UnreadableError for a type that loses more."""
@@ -380,11 +381,6 @@ def is_half(part: Part) -> bool:
     """Return whether the stage halves its numbers."""
     is_scaling = isinstance(part, Normalize) and not part.mean.any()
     return is_scaling and bool((part.inverse_std == 0.5).all())  # type: ignore[union-attr]
-
-
-def ends_in_order(node: Any, constants: Mapping[str, Array]) -> list[Array | None]:
-    """Return the low and the high end of a Clip, of which each may be left out."""
-    return [constants[name] if name else None for name in node.input[1:]]
 
 
 def constant_of(attributes: Mapping[str, Any]) -> Array:

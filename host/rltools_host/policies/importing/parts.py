@@ -90,13 +90,18 @@ def part_of(document: Mapping[Any, Any], asked: str | None, *, keeps_order: bool
             "of tensors says: export normalizer and network together to ONNX"
         )
     layers, left = layers_of(inside, keeps_order=keeps_order)
-    if left:
-        assumed = (
-            *assumed,
-            f"{listed(left)} left out, as no part of the action (by the name), state it by "
-            "--recorded FILE",
-        )
+    assumed = (*assumed, *left_out(left))
     return Part(inside, tuple(layers), tuple(left), assumed)
+
+
+def left_out(layers: Sequence[str]) -> tuple[str, ...]:
+    """Return the assumption where layers are left out."""
+    if not layers:
+        return ()
+    return (
+        f"{listed(layers)} left out, as no part of the action (by the name), state it by "
+        "--recorded FILE",
+    )
 
 
 def under(tensors: Tensors, prefix: str) -> Tensors:

@@ -19,7 +19,6 @@ from rltools_host.policies.importing.layers import (
     UNKNOWN_BEHIND,
     Tensors,
     follow_on,
-    in_chain,
     layers_under,
     only,
     perceptron,
@@ -34,7 +33,7 @@ from rltools_host.policies.importing.network import (
     is_recurrent,
     widths,
 )
-from rltools_host.policies.importing.parts import part_of, unwrapped
+from rltools_host.policies.importing.parts import layers_of, left_out, part_of, unwrapped
 from rltools_host.policies.importing.pickles import Array, UnreadableError
 
 RL_GAMES_EPSILON, RL_GAMES_CLIP = 1e-5, 5.0
@@ -175,10 +174,10 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
     """Return the policy of skrl: the preprocessor's sqrt(variance) + 1e-8, clipped at 5
     (RunningStandardScaler)."""
     tensors = tensors_of(document["policy"], "policy")
-    names = in_chain(tensors, keeps_order=True)
+    names, left = layers_of(tensors, keeps_order=True)  # of a model that both share, without value
     only(
         tensors,
-        names,
+        [*names, *left],
         r"log_std_parameter|.*(running_mean|running_variance|current_count)",
         "skrl agent",
     )
@@ -193,7 +192,12 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
             break
     activation = given.behind(names, tensors, "skrl agent")
     stages += perceptron(tensors, names, activation, given.output())
-    assumed = (*scaling, *given.assumed("skrl", None, "identity"), *in_order_of(names, stages))
+    assumed = (
+        *scaling,
+        *given.assumed("skrl", None, "identity"),
+        *left_out(left),
+        *in_order_of(names, stages),
+    )
     return ForeignPolicy("skrl", tuple(stages), algorithm="ppo", assumed=assumed)
 
 

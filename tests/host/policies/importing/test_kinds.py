@@ -113,6 +113,15 @@ def test_layers_whose_names_are_sorted_follow_on_each_other_where_they_fit() -> 
     np.testing.assert_allclose(run(policy.stages, X), expected(ACTOR, X), atol=1e-12)
 
 
+def test_a_model_that_skrls_policy_and_value_share() -> None:
+    value = {"value_layer.weight": np.ones((1, 6)), "value_layer.bias": np.ones(1)}
+    table = named(ACTOR, "net.0", "net.2", "mean_layer") | {"log_std_parameter": np.ones(2)} | value
+    policy = state_dicts.policy_in({"policy": table, "value": table}, TANH)
+    assert policy.library == "skrl"
+    np.testing.assert_allclose(run(policy.stages, X), expected(ACTOR, X), atol=1e-12)
+    assert any(line.startswith('"value_layer" left out') for line in policy.assumed)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str | None, str]] = {
     "no name of a policy": (under("a.", ACTOR) | under("b.", Q), None, '"a", "b": name the one'),
     "no such part": (under("a.", ACTOR) | under("b.", Q), "c", 'no network "c": its networks are'),
