@@ -81,7 +81,7 @@ def of_group(
     for name in group.run_names():
         path = group.path / name.folder
         folder = RunFolder.open(path) if is_run(path) else None
-        if folder is None or not folder.policy_path.is_file():
+        if folder is None or not folder.policy_path.exists():
             notes.append(f"{name.folder} has no policy yet")
             continue
         try:
