@@ -115,7 +115,7 @@ def failure_of(folder: RunFolder | None) -> str | None:
     if folder is not None and folder.content.state in STOPPED:
         faults = [session.fault for session in folder.content.sessions if session.fault]
         return f"stopped at step {folder.content.step:,}: {(faults or ['it failed'])[-1]}"
-    if folder is None or not folder.policy_path.is_file():
+    if folder is None or not folder.policy_path.exists():
         return "has no policy yet"
     return None
 

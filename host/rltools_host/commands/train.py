@@ -17,7 +17,7 @@ from rltools_host.commands import options
 from rltools_host.commands.options import Channels, Jobs, Json
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
 from rltools_host.runs.contents import RunDocument
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
@@ -177,9 +177,11 @@ def task_request(name: str, algorithm: str | None, channels: Path | None) -> Tas
     table = {}
     if channels is not None:
         try:
-            table = parse_json(channels.read_bytes())
+            table = load_json(channels)
         except OSError as error:
-            raise UsageError(f"cannot read --channels {channels}: {error.strerror}") from None
+            raise UsageError(
+                f"cannot read --channels {channels}: {error.strerror or error}"
+            ) from None
         except ValueError as error:
             raise UsageError(f"--channels {channels} is not JSON: {error}") from None
     return TaskRequest(name, algorithm=algorithm, channels=table)

@@ -364,8 +364,8 @@ def checkpoint_to_resume(
     *uncommitted, committed = saves_to_resume(folder.path, folder.content)
     for save in uncommitted:
         with contextlib.suppress(DamagedFileError):
-            return save, load_checkpoint(save / CHECKPOINT_FILE, description)
-    return committed, load_checkpoint(committed / CHECKPOINT_FILE, description)
+            return save, load_checkpoint(save / CHECKPOINT_FILE, description, folder.path)
+    return committed, load_checkpoint(committed / CHECKPOINT_FILE, description, folder.path)
 
 
 def require_player(
