@@ -388,22 +388,32 @@ def command(
             metavar="FILE", help="Write every step of every episode: FILE.csv, .npz or .parquet."
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASELINE",
+            help="Compare with random actions, with zero, or with FILE.py:FUNCTION of an "
+            "observation.",
+        ),
+    ] = None,
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
     """Evaluate the policy of each run where RUN is a group, and show the mean."""
     if gate is not None:
-        refuse(context, "with --gate", "simulator", "task", "trace")
+        refuse(context, "with --gate", "simulator", "task", "trace", "against")
         evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)
         return
     if task is not None and simulator == CORE:
         raise UsageError("--task: the core's simulator plays no task of Gymnasium's")
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
-    request = EvaluationRequest(count, first, simulator, task, trace, which)
+    request = EvaluationRequest(count, first, simulator, task, trace, which, against)
     if find_group(run_name) is None:
         run(run_name, request, json_output, least)
         return
     if trace is not None:
         raise UsageError(f"--trace is of one run, and {run_name} is a group: name a run of it")
+    if against is not None:
+        raise UsageError(f"--against is of one run, and {run_name} is a group: name a run of it")
     evaluate_group(run_name, request, json_output, least)
