@@ -78,7 +78,7 @@ html_static_path = ["static"]
 html_extra_path = ["static/index.html"]
 html_favicon = "../host/rltools_host/web/page/icon.svg"
 html_css_files = ["site.css"]
-html_search_scorer = "static/scorer.js"
+html_search_scorer = str(TREE.root / "docs/static/scorer.js")
 
 
 def tables() -> dict[str, str]:
