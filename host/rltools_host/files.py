@@ -42,6 +42,11 @@ def disk_error(path: Path, error: OSError) -> DiskError:
         if gone:
             reason, first = f"there is no folder {gone[-1]}", "see that it is there"
             remedy = f"{first}, and run the command again"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+        files = [each for each in (path, *path.parents) if each.exists() and not each.is_dir()]
+        if files:
+            reason, first = f"{files[0]} is a file and no folder", f"move {files[0]} away"
+            remedy = f"{first}, then run the command again"
     cause = f"cannot write {path}: {reason}"
     return DiskError(f"{cause}; {remedy}", cause, first)
 
@@ -125,7 +130,10 @@ def write_changed(path: Path, content: str | bytes) -> None:
     """
     data = content.encode() if isinstance(content, str) else content
     if not path.is_file() or path.read_bytes() != data:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(path, error) from None
         write_atomically(path, data)
 
 

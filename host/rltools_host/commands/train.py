@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from rltools_host.training.group import GroupDocument
 
 
+# Of the time in training: a share of evaluations that is said.
+LARGE_SHARE = 0.25
+
+
 def run(request: TrainingRequest, json_output: bool = False) -> RunDocument | GroupDocument:
     """Train a run, or a group if the request is for one; return what `--json` prints."""
     if is_for_group(request):
@@ -72,6 +76,8 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
         f"({document['steps_per_s']:,.0f} steps/s) "
         f"and {document['evaluation_s']:.2f} s of evaluations"
     ]
+    if document["evaluation_s"] > LARGE_SHARE * document["train_s"]:
+        lines[0] += f" ({100 * document['evaluation_s'] / document['train_s']:.0f} % of the time)"
     if document["return_mean"] is not None:
         lines[0] += f", return {document['return_mean']:.1f} ± {document['return_std']:.1f}"
     best = document["best"]
@@ -83,6 +89,10 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
     lines += fault_lines(document)
+    if document.get("updates") == 0:
+        lines.append(
+            "  nothing was learned: the run made no update, and its policy is the first one"
+        )
     lines.append(f"  state {document['state_sha256']} verified")
     return [
         *in_columns(lines, width),

@@ -7,7 +7,7 @@ because NumPy has no fused multiply-add.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,10 @@ class PolicyImage:
     recurrence: Recurrence | None = None  # None: there is no hidden state
     entry: EntryEnvelope | None = None  # None: ENTRY_AT_REST
     stated: Statements = NOTHING_STATED  # on its contract; not in the image
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the fields; what runs the policy is of this process."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def sha256(self) -> str:
