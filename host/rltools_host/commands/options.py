@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.errors import UsageError
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.runs.names import WHICH
 
 VARIABLE = "_RLT_COMPLETE"  # set by a shell that asks for completions
@@ -97,6 +97,12 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", help="Runs at once. [default: one for each processor]"),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, auto, ray://HOST:PORT."
+    ),
+]
 Channels = Annotated[
     Path | None,
     typer.Option("--channels", metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
@@ -108,9 +114,9 @@ def channel_table(file: Path | None) -> Mapping[str, object]:
     if file is None:
         return {}
     try:
-        table = parse_json(file.read_bytes())
+        table = load_json(file)
     except OSError as error:
-        raise UsageError(f"cannot read --channels {file}: {error.strerror}") from None
+        raise UsageError(f"cannot read --channels {file}: {error.strerror or error}") from None
     except ValueError as error:
         raise UsageError(f"--channels {file} is not JSON: {error}") from None
     if not isinstance(table, dict):

@@ -14,7 +14,7 @@ from rltools_host.build import tools
 from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, Jobs, Json, channel_table
+from rltools_host.commands.options import Channels, Jobs, Json, Ray, channel_table
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
@@ -29,6 +29,10 @@ from rltools_host.tree import command_line, near_path
 
 if TYPE_CHECKING:
     from rltools_host.training.group import GroupDocument
+
+
+# Of the time in training: a share of evaluations that is said.
+LARGE_SHARE = 0.25
 
 
 def run(request: TrainingRequest, json_output: bool = False) -> RunDocument | GroupDocument:
@@ -71,6 +75,8 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
         f"({document['steps_per_s']:,.0f} steps/s) "
         f"and {document['evaluation_s']:.2f} s of evaluations"
     ]
+    if document["evaluation_s"] > LARGE_SHARE * document["train_s"]:
+        lines[0] += f" ({100 * document['evaluation_s'] / document['train_s']:.0f} % of the time)"
     if document["return_mean"] is not None:
         lines[0] += f", return {document['return_mean']:.1f} ± {document['return_std']:.1f}"
     best = document["best"]
@@ -82,6 +88,10 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
     lines += fault_lines(document)
+    if document.get("updates") == 0:
+        lines.append(
+            "  nothing was learned: the run made no update, and its policy is the first one"
+        )
     lines.append(f"  state {document['state_sha256']} verified")
     return [
         *in_columns(lines, width),
@@ -248,6 +258,7 @@ def command(
         ),
     ] = None,
     jobs: Jobs = None,
+    ray: Ray = None,
     algorithm: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
@@ -298,6 +309,7 @@ def command(
         tensorboard=tensorboard,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
+        ray=ray,
     )
     if wandb is not None:
         if not wandb:

@@ -15,10 +15,12 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.build.description import (
@@ -41,7 +43,12 @@ from rltools_host.policies.importing.network import (
     Tensor,
     check_stages,
 )
-from rltools_host.policies.importing.pickles import MAX_DIMENSIONS, Array, UnreadableError
+from rltools_host.policies.importing.pickles import (
+    MAX_DIMENSIONS,
+    MAX_ELEMENTS,
+    Array,
+    UnreadableError,
+)
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.tensor_files import (
     OLD_FORMAT,
@@ -58,6 +65,8 @@ ENDINGS = (".yaml", ".yml")
 LONGEST_TENSOR_NAME = 200  # a channel's is shorter
 LEAPP_CONFIG = "1.3"  # of 0.7
 SYSTEM, VERSION = "system information", "leapp config version"
+MERGE, WHOLE, REAL = (f"tag:yaml.org,2002:{kind}" for kind in ("merge", "int", "float"))
+LONGEST_NUMBER = 100  # digits
 MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
 
 
@@ -70,14 +79,9 @@ def described_policy(
     action.
     """
     tools.ensure_group(onnx_files.GROUP)
-    import yaml
-
     if len(content) > MAX_DESCRIPTION_BYTES:
         raise UnreadableError(f"it is a description of more than {MAX_DESCRIPTION_BYTES:,} bytes")
-    try:
-        document = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
-        raise UnreadableError("it is not YAML") from None
+    document = parse_yaml(content)
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
@@ -126,6 +130,31 @@ def other_version(system: Any) -> tuple[str, ...]:
         f"it is of LEAPP's format {quoted(stated)}, and {LEAPP_CONFIG} is known here: what else it "
         "may state was not read",
     )
+
+
+def parse_yaml(content: bytes) -> Any:
+    """Return the document. Raise UnreadableError where it is not YAML, or has what makes few bytes
+    endless: merged tables, and numbers to the base 60."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the package has no types
+        def flatten_mapping(self, node: Any) -> None:
+            if any(key.tag == MERGE for key, _ in node.value):
+                raise UnreadableError("it has a table with <<, which is not supported")
+
+        def construct_number(self, node: Any) -> Any:
+            text = self.construct_scalar(node)
+            if ":" in text or len(text) > LONGEST_NUMBER:
+                return text  # of which no reader takes a number
+            is_whole = node.tag == WHOLE
+            return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
+
+    for tag in (WHOLE, REAL):
+        Loader.add_constructor(tag, Loader.construct_number)
+    try:
+        return yaml.load(content, Loader)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        raise UnreadableError("it is not YAML") from None
 
 
 def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
@@ -305,14 +334,17 @@ def in_folder(path: Path) -> str:
     return f"is a folder: import the policy in it, {' or '.join(map(shown, files[:4]))}"
 
 
-def content_of(path: Path) -> bytes:
-    """Return a file's bytes. Raise DamagedFileError where it cannot be read."""
+def content_of(path: Path, within: Path | None = None) -> bytes:
+    """Return a file's bytes. Raise DamagedFileError where it cannot be read.
+
+    within: the folder out of which no link may lead.
+    """
+    if path.is_dir():
+        raise DamagedFileError(f"{path} {in_folder(path)}")
     try:
-        return read_limited(path, MAX_BYTES)
+        return read_limited(path, MAX_BYTES, within)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
-    except IsADirectoryError:
-        raise DamagedFileError(f"{path} {in_folder(path)}") from None
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
@@ -374,7 +406,8 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
     if path.suffix in ENDINGS:
         given.nothing("description of LEAPP")
-        return described_policy(content, path, content_of, given.output_name)
+        read = partial(content_of, within=path.parent)
+        return described_policy(content, path, read, given.output_name)
     if path.suffix == ".onnx":
         given.nothing("model of ONNX")
         return onnx_files.policy_in(content, given.output_name)
@@ -385,6 +418,16 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
     named = next((what for begins, what in FORMATS if begins in content[:8]), None)
     named = named or OTHER_ENDINGS.get(path.suffix, "its format is not supported")
     raise UnreadableError(f"{named}; supported are {KNOWN}")
+
+
+def computed_by(
+    reference: Callable[[NDArray[np.float32]], Array], observations: NDArray[np.float32], path: Path
+) -> Array:
+    """Return the library's own outputs for observations of a file's policy."""
+    try:
+        return reference(observations)
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
 
 
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:
@@ -403,18 +446,24 @@ def read_normalizer(path: Path, content: bytes) -> list[Stage]:
 def arrays_in_npz(path: Path) -> dict[str, Array]:
     """Return the arrays of numpy.savez by their names."""
     content = content_of(path)
+    found: dict[str, Array] = {}
+    left = MAX_ELEMENTS
     try:
         archive = Archive(content)
-        names = [name for name in archive.names if name.endswith(".npy")]
-        return {name.removesuffix(".npy"): npy_array(archive.read(name)) for name in names}
+        for name in archive.names:
+            if name.endswith(".npy"):
+                array = npy_array(archive.read(name), left)
+                found[name.removesuffix(".npy")] = array
+                left -= array.size
+        return found
     except UnreadableError as error:
         raise DamagedFileError(f"{path} cannot be read: {error}") from None
 
 
-def npy_array(data: bytes) -> Array:
+def npy_array(data: bytes, most: int) -> Array:
     """Return the numbers of a .npy file.
 
-    Raise UnreadableError where it is damaged or has other values.
+    Raise UnreadableError where it is damaged, or has other values or more than `most`.
     """
     file = io.BytesIO(data)
     try:
@@ -424,6 +473,8 @@ def npy_array(data: bytes) -> Array:
         shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
         if dtype.kind not in "fiub" or len(shape) > MAX_DIMENSIONS:
             raise UnreadableError("an array in it is not of numbers")
+        if math.prod(shape) > most:
+            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
         numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())
         return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)
     except (ValueError, TypeError, OverflowError, SyntaxError, EOFError):
