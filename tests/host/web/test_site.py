@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -127,6 +128,8 @@ def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
         for file, kind in kinds.items():
             with urllib.request.urlopen(f"{place}{file}", timeout=30) as answer:
                 assert answer.headers["Content-Type"] == kind
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{place}%00", timeout=30)
         with pytest.raises(UsageError, match=r"^port \d+ cannot be served: .*in use"):
             site.server_of(folder, int(place[:-1].rpartition(":")[2]))
     with pytest.raises(UsageError, match=r"^--port 70000 is not a valid port"):
