@@ -175,7 +175,7 @@ def open_plain(path: Path, within: Path | None = None) -> BinaryIO:
     if within is not None:
         place = os.path.realpath(path)
         if not Path(place).is_relative_to(os.path.realpath(within)):
-            raise OSError(errno.ELOOP, f"a link leads out of {within}")
+            raise OSError(errno.ELOOP, f"a link leads out of {within}, copy the file there")
         flags |= os.O_NOFOLLOW
     descriptor = os.open(place, flags)
     mode = os.fstat(descriptor).st_mode
