@@ -19,9 +19,9 @@ from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.toolchains import COMPILER_CACHE, PTS
 from rltools_host.errors import BuildError, UsageError, unknown_name
-from rltools_host.files import read_json
+from rltools_host.files import disk_error, read_json
 from rltools_host.lines import aside
-from rltools_host.tree import PROJECT, TREE, near_path
+from rltools_host.tree import PROJECT, TREE, near_path, require_buildable
 
 
 def load_generator() -> ModuleType:
@@ -41,6 +41,8 @@ def generate_protocol() -> Path:
         load_generator().generate(PROJECT.protocol)
     except SystemExit as error:
         raise BuildError(f"the wire format cannot be generated: {error}") from None
+    except OSError as error:
+        raise disk_error(PROJECT.protocol, error) from None
     return PROJECT.protocol
 
 
@@ -73,11 +75,21 @@ LINKER_ERROR = re.compile(
 CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*:\n+((?:  .*\n)+)", re.MULTILINE)
 
 
+def require_place() -> None:
+    """Raise UsageError where the path of the project or the tree cannot be built in."""
+    for root in dict.fromkeys((PROJECT.root, TREE.root)):
+        require_buildable(root)
+
+
 @contextlib.contextmanager
 def build_lock(directory: Path) -> Iterator[None]:
     """Let one process at a time build in a build tree; the lock ends with the process."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".rlt-lock", "w") as lock:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = open(directory / ".rlt-lock", "w")
+    except OSError as error:
+        raise disk_error(directory, error) from None
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -284,6 +296,7 @@ def build_targets(
     processors to other programs.
     """
     directory = directory or PROJECT.board_build(board.name)
+    require_place()
     tools.require(*required_tools(board))
     generate_protocol()
     with build_lock(directory):
@@ -311,6 +324,7 @@ def tests_directory() -> Path:
 
 def tests_named(expression: str) -> list[str]:
     """Return the C++ tests whose name has one of the words of "a or b"."""
+    require_place()
     tools.require("doctest")
     generate_protocol()
     with build_lock(tests_directory()):

@@ -131,6 +131,7 @@ def require_web(experiment: str) -> None:
 
 def build_modules(names: Sequence[str]) -> None:
     """Build both kinds of each module, an experiment's or FLIGHT, where they are out of date."""
+    cmake.require_place()
     tools.ensure_group(COMPILER_GROUP)
     directory = web_directory()
     with cmake.build_lock(directory):

@@ -298,7 +298,7 @@ def close(story: Story) -> None:
     lines = [
         "",
         f"Done in {duration(document['seconds'])}. Next, for example:",
-        f"    {command_line('train', EXPERIMENT, '--board', 'host', '--seed', '1')}",
+        f"    {command_line('train', EXPERIMENT, '--seed', '1')}",
         f"    {command_line('export', near_path(Path(document['run'])), '--to', 'c')}",
         "",
         emphasized(f"The report: {near_path(Path(document['report']))}", story.stream),

@@ -17,7 +17,7 @@ from rltools_host.commands import options
 from rltools_host.commands.options import Channels, Jobs, Json
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
 from rltools_host.runs.contents import RunDocument
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
@@ -30,6 +30,10 @@ from rltools_host.tree import command_line, near_path
 
 if TYPE_CHECKING:
     from rltools_host.training.group import GroupDocument
+
+
+# Of the time in training: a share of evaluations that is said.
+LARGE_SHARE = 0.25
 
 
 def run(request: TrainingRequest, json_output: bool = False) -> RunDocument | GroupDocument:
@@ -72,6 +76,8 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
         f"({document['steps_per_s']:,.0f} steps/s) "
         f"and {document['evaluation_s']:.2f} s of evaluations"
     ]
+    if document["evaluation_s"] > LARGE_SHARE * document["train_s"]:
+        lines[0] += f" ({100 * document['evaluation_s'] / document['train_s']:.0f} % of the time)"
     if document["return_mean"] is not None:
         lines[0] += f", return {document['return_mean']:.1f} ± {document['return_std']:.1f}"
     best = document["best"]
@@ -83,6 +89,10 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
     lines += fault_lines(document)
+    if document.get("updates") == 0:
+        lines.append(
+            "  nothing was learned: the run made no update, and its policy is the first one"
+        )
     lines.append(f"  state {document['state_sha256']} verified")
     return [
         *in_columns(lines, width),
@@ -177,9 +187,11 @@ def task_request(name: str, algorithm: str | None, channels: Path | None) -> Tas
     table = {}
     if channels is not None:
         try:
-            table = parse_json(channels.read_bytes())
+            table = load_json(channels)
         except OSError as error:
-            raise UsageError(f"cannot read --channels {channels}: {error.strerror}") from None
+            raise UsageError(
+                f"cannot read --channels {channels}: {error.strerror or error}"
+            ) from None
         except ValueError as error:
             raise UsageError(f"--channels {channels} is not JSON: {error}") from None
     return TaskRequest(name, algorithm=algorithm, channels=table)

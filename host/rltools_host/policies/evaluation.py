@@ -15,6 +15,7 @@ from rltools_host.environments.headers import subject_of_run
 from rltools_host.environments.imports import playable
 from rltools_host.environments.player import flat_maker
 from rltools_host.errors import RltError, UsageError
+from rltools_host.policies.baseline import Baseline, baseline_of, play_baseline
 from rltools_host.policies.episodes import (
     Episode,
     EpisodeEnd,
@@ -49,6 +50,7 @@ class Evaluation:
     seed: int
     outcomes: tuple[EpisodeEnd, ...]
     success_return: float | None  # an episode with this return or more is solved
+    baseline: Baseline | None = None  # what the policy is compared with
 
     @cached_property
     def returns(self) -> tuple[float, ...]:
@@ -150,6 +152,7 @@ class Evaluation:
             "worst": [self.worst_document(index) for index in self.worst()],
             "success_rate": self.success_rate,
             "success_return": self.success_return,
+            **({} if self.baseline is None else {"against": self.baseline.document(self.returns)}),
         }
 
     def lines(self) -> list[str]:
@@ -172,6 +175,8 @@ class Evaluation:
                 f"  success  {100 * self.success_rate:.0f} %   episodes with a return of at least "
                 f"{self.success_return:.0f}, which counts as solved"
             )
+        if self.baseline is not None:
+            lines.append(self.baseline.line(self.returns))
         return [*lines, *self.worst_lines()]
 
     def lengths(self) -> list[str]:
@@ -297,7 +302,8 @@ class EvaluationRequest:
 
     simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task. task:
     the run's, as the user names it; None: as the run does, where that may be imported. trace: a
-    file that every step is written to. which: LAST or BEST.
+    file that every step is written to. which: LAST or BEST. against: a baseline, as
+    baseline_of() takes it.
     """
 
     episodes: int = USUAL_EPISODES
@@ -306,6 +312,7 @@ class EvaluationRequest:
     task: str | None = None
     trace: Path | None = None
     which: str = LAST
+    against: str | None = None
 
 
 def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation, list[str]]:
@@ -332,6 +339,9 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
         flat_maker(playable(task, named)) if task is not None and simulator == GYMNASIUM else None
     )
     values = folder.content.hyperparameters
+    against = request.against
+    if against is not None:
+        baseline_of(against, image, seed)  # what is no baseline is refused before any episode
     if trace is None:
         evaluation = evaluate_policy(
             image, str(folder.path), episodes, seed, simulator, make, values
@@ -340,7 +350,14 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
         played = play(image, episodes, seed, simulator, make, values)
         evaluation = evaluation_of(image, str(folder.path), seed, played)
         write_trace(trace, image, played)
-    return evaluation.of_task(task), notes_on(folder, image, simulator)
+    notes = notes_on(folder, image, simulator)
+    if against is not None:
+        is_in_gymnasium = simulator == GYMNASIUM
+        baseline = play_baseline(against, image, episodes, seed, make, is_in_gymnasium, values)
+        evaluation = replace(evaluation, baseline=baseline)
+        if not is_in_gymnasium:
+            notes.append(f"{against} had other episodes of seed {seed} than the policy")
+    return evaluation.of_task(task), notes
 
 
 def without_environment(folder: RunFolder) -> str:

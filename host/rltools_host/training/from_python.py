@@ -18,7 +18,7 @@ from rltools_host.documents import (
     table,
     whole_number,
 )
-from rltools_host.environments.imports import maker_of
+from rltools_host.environments.imports import made, maker_of
 from rltools_host.environments.player import flat_maker
 from rltools_host.environments.task import MakeEnvironment, TaskRequest, is_task
 from rltools_host.errors import UsageError
@@ -145,10 +145,14 @@ def evaluate(
                     "env: the run was trained on a task of Gymnasium's: give the function that "
                     "makes its environment, or its name"
                 )
-            make = flat_maker(task, maker_for(env))
+            make = flat_maker(task, maker_for(env, task.episode_steps))
             outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
             return np.array(outcome.returns)
-    environment = env if is_environment else maker_for(env)()
+    make = maker_for(env)
+    is_policy = isinstance(
+        act, Policy
+    )  # whose observations are flat; another function's are its own
+    environment = env if is_environment else made(make) if is_policy else make()
     try:
         return np.array([episode_return(act, environment, seed + i) for i in range(episodes)])
     finally:
@@ -156,10 +160,10 @@ def evaluate(
             close_all([environment])
 
 
-def maker_for(env: Any) -> MakeEnvironment:
+def maker_for(env: Any, episode_steps: int | None = None) -> MakeEnvironment:
     """Return a function that makes the environment, of a name or of such a function."""
     if isinstance(env, str):
-        return maker_of(f"{PREFIX}{env.removeprefix(PREFIX)}")
+        return maker_of(f"{PREFIX}{env.removeprefix(PREFIX)}", episode_steps)
     make: MakeEnvironment = env
     return make
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
+from rltools_host.files import read_limited
 
 Array = NDArray[np.float64]
 
@@ -109,14 +110,16 @@ def read_log(path: Path) -> FlightLog:
 def text_of(path: Path) -> tuple[str, str]:
     """Return the file's text, and the SHA-256 of its bytes."""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight")
-        data = path.read_bytes()
+        data = read_limited(path, LARGEST_FILE)
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         text = "\0"
+    except ValueError:
+        raise UsageError(
+            f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight"
+        ) from None
     if "\0" in text:
         raise DamagedFileError(f"{path} is not text: write the log as CSV")
     return text, hashlib.sha256(data).hexdigest()

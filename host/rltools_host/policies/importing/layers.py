@@ -338,8 +338,7 @@ def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activa
     """
     columns, biases, rows = [], [], []
     width = clip.low.size
-    for i in range(width):
-        unit = np.eye(width)[i]
+    for i, unit in enumerate(np.eye(width)):
         parts = [(1.0, 0.0, 1.0), (-1.0, 0.0, -1.0)]
         if may_leave[i] and np.isfinite(clip.high[i]):
             parts.append((1.0, -clip.high[i], -1.0))

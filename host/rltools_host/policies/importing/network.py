@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from rltools_host.build.description import (
@@ -24,7 +26,7 @@ from rltools_host.build.description import (
 from rltools_host.documents import shown
 from rltools_host.policies.activations import ACTIVATIONS, logistic
 from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
-from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.importing.pickles import MAX_ELEMENTS, Array, UnreadableError
 
 UNITS, MINIMUM, MAXIMUM, FREQUENCY = "units", "minimum", "maximum", "frequency"
 
@@ -114,30 +116,26 @@ MAX_LAYERS = 32
 MAX_STATE = 2**16 - 1  # numbers of a hidden state
 
 
-@dataclass(frozen=True, eq=False)
-class Normalize:
+class Normalize(Struct, frozen=True, eq=False, tag=True):
     """(x - mean) * inverse_std, element by element."""
 
     mean: Array
     inverse_std: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Clip:
+class Clip(Struct, frozen=True, eq=False, tag=True):
     """The clipping of each element to [low, high]."""
 
     low: Array
     high: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Dense:
+class Dense(Struct, frozen=True, eq=False, tag=True):
     weights: Array  # (in, out)
     bias: Array  # (out)
 
 
-@dataclass(frozen=True, eq=False)
-class Recurrent:
+class Recurrent(Struct, frozen=True, eq=False, tag=True):
     """One layer of torch.nn.GRU, whose columns are the gates r, z and n side by side, or of
     torch.nn.LSTM, whose gates are i, f, g and o. Its state is zero at the beginning of an
     episode."""
@@ -156,8 +154,7 @@ class Recurrent:
         return STATES[LSTM if self.is_lstm else GRU] * len(self.hidden_weights)
 
 
-@dataclass(frozen=True)
-class Activate:
+class Activate(Struct, frozen=True, tag=True):
     """An activation, by its name in RLT_ACTIVATION_LIST."""
 
     name: str
@@ -251,7 +248,7 @@ def numbers_of(stage: Stage) -> tuple[Array, ...]:
     """Return all arrays of the stage."""
     if isinstance(stage, Activate):
         return ()
-    return tuple(getattr(stage, each.name) for each in fields(stage))
+    return astuple(stage)
 
 
 def check_stages(stages: Sequence[Stage]) -> None:
@@ -272,6 +269,23 @@ def check_stages(stages: Sequence[Stage]) -> None:
         if isinstance(each, Normalize) and not (each.inverse_std > 0).all():
             raise UnreadableError("its normalizer divides by a number that is not above 0")
     widths(stages)
+    if folded_numbers(stages) > MAX_ELEMENTS:
+        raise UnreadableError(
+            f"its layers, with what scaling and clipping take, have more than {MAX_ELEMENTS:,} "
+            "numbers"
+        )
+
+
+def folded_numbers(stages: Sequence[Stage]) -> int:
+    """Return about how many numbers the stages have when layers alone compute them: a matrix for
+    each scaling behind the first, and two of up to four rows an element for each clip."""
+    total = sum(values.size for stage in stages for values in numbers_of(stage))
+    for index, stage in enumerate(stages):
+        if isinstance(stage, Normalize) and index > 0:
+            total += stage.mean.size**2
+        elif isinstance(stage, Clip):
+            total += 8 * stage.low.size**2
+    return total
 
 
 def has_fitting_shapes(layer: Layer) -> bool:

@@ -26,12 +26,16 @@ from rltools_host.policies.importing.network import (
     Stage,
     ends_of,
 )
-from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.importing.pickles import MAX_DIMENSIONS, Array, UnreadableError
 from rltools_host.policies.onnx_model import runtime_session
 
 GROUP = "onnx"
 MAX_NODES, MAX_INPUTS = 10_000, 100
 MAX_ELEMENTS = 50_000_000
+NUMBERS = {  # types of constants, each of which takes its bytes in the file
+    *("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "BOOL"),
+    *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+}
 READ = {  # operators of ONNX
     each.read_onnx or each.onnx[0][0]: name for name, each in ACTIVATIONS.items() if each.onnx
 }
@@ -89,7 +93,15 @@ def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Ar
     """Return a function that computes the model's own outputs, (n, out) for (n, in)."""
 
     def outputs(x: NDArray[np.float32]) -> Array:
-        session = runtime_session(content)
+        try:
+            return computed(x)
+        except Exception as error:  # onnxruntime has no base class for its own
+            if isinstance(error, MemoryError):
+                raise
+            raise UnreadableError("onnxruntime cannot compute its model") from None
+
+    def computed(x: NDArray[np.float32]) -> Array:
+        session = runtime_session(part_of(content, given))
         taken = session.get_inputs()
         ends = np.cumsum([each.shape[-1] for each in taken])[:-1]
 
@@ -108,6 +120,36 @@ def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Ar
     return outputs
 
 
+def part_of(content: bytes, output: str) -> bytes:
+    """Return the model without what this output does not need, which onnxruntime would compute."""
+    import onnx
+
+    model = onnx.load_model_from_string(content)
+    graph = model.graph
+    nodes = needed_nodes(graph, output)
+    taken = {name for node in nodes for name in node.input}
+    given = {entry.name for entry in graph.initializer}
+    part = onnx.GraphProto(
+        name=graph.name,
+        node=nodes,
+        initializer=[entry for entry in graph.initializer if entry.name in taken],
+        input=[entry for entry in graph.input if entry.name in taken or entry.name not in given],
+        output=[entry for entry in graph.output if entry.name == output],
+    )
+    stated = {"ir_version": model.ir_version, "opset_import": model.opset_import}
+    return bytes(onnx.ModelProto(graph=part, **stated).SerializeToString())
+
+
+def needed_nodes(graph: Any, output: str) -> list[Any]:
+    """Return the nodes that this output needs, in their order."""
+    wanted, found = {output}, []
+    for node in reversed(graph.node):
+        if wanted & set(node.output):
+            found.append(node)
+            wanted.update(node.input)
+    return found[::-1]
+
+
 class _Reader:
     """A reader of the nodes that the output needs.
 
@@ -119,9 +161,9 @@ class _Reader:
         self.graph = graph
         self.names = [str(entry.name) for entry in graph.output]
         self.output = chosen_output(self.names, asked)
-        self.constants = {entry.name: _array(entry) for entry in graph.initializer}
-        self.given = frozenset(self.constants)
-        self.elements = sum(values.size for values in self.constants.values())
+        self.given = frozenset(entry.name for entry in graph.initializer)
+        self.constants: dict[str, Array] = {}
+        self.elements = 0  # of all constants, and of what scales with them
         self.chains: dict[str, Chain] = {}
         self.lanes: dict[str, tuple[int, Chain]] = {}  # of several inputs, before they are joined
 
@@ -131,8 +173,8 @@ class _Reader:
             raise UnreadableError(
                 f"its model has {len(inputs)} inputs: 1 to {MAX_INPUTS} vectors are supported"
             )
-        if len(self.graph.node) > MAX_NODES or self.elements > MAX_ELEMENTS:
-            raise UnreadableError("its model has too many nodes or numbers")
+        if len(self.graph.node) > MAX_NODES:
+            raise UnreadableError(f"its model has more than {MAX_NODES:,} nodes")
         if any(node.op_type in RECURRENT for node in self.graph.node):
             raise UnreadableError(
                 "it has a recurrent layer, which is not supported in a model of ONNX: import the "
@@ -144,7 +186,12 @@ class _Reader:
             self.chains[inputs[0].name] = ()
         else:
             self.lanes = {entry.name: (index, ()) for index, entry in enumerate(inputs)}
-        for node in self.needed(self.output):
+        nodes = needed_nodes(self.graph, self.output)
+        taken = {name for node in nodes for name in node.input}
+        for entry in self.graph.initializer:
+            if entry.name in taken:
+                self.constants[entry.name] = self.array(entry)
+        for node in nodes:
             self.follow(node)
         parts = self.chains.get(self.output)
         if parts is None or any(isinstance(part, Erf) for part in parts):
@@ -155,14 +202,17 @@ class _Reader:
         """Return the inputs in the order in which an observation has them."""
         return [entry for entry in self.graph.input if entry.name not in self.given]
 
-    def needed(self, output: str) -> list[Any]:
-        """Return the nodes that this output needs, in their order."""
-        wanted, found = {output}, []
-        for node in reversed(self.graph.node):
-            if wanted & set(node.output):
-                found.append(node)
-                wanted.update(node.input)
-        return found[::-1]
+    def array(self, entry: Any) -> Array:
+        if any(size < 0 for size in entry.dims) or len(entry.dims) > MAX_DIMENSIONS:
+            raise UnreadableError("a constant of it has an impossible size")
+        self.count(math.prod(entry.dims))
+        return _array(entry)
+
+    def count(self, elements: int) -> None:
+        """Count numbers before there is memory for them."""
+        self.elements += elements
+        if self.elements > MAX_ELEMENTS:
+            raise UnreadableError(f"its model has more than {MAX_ELEMENTS:,} numbers")
 
     def follow(self, node: Any) -> None:
         operator = node.op_type
@@ -171,7 +221,7 @@ class _Reader:
                 f"it has an operator of {shown(node.domain)}, which is not supported"
             )
         if operator == "Constant":
-            self.constants[node.output[0]] = _array(_attributes(node)["value"])
+            self.constants[node.output[0]] = self.array(_attributes(node)["value"])
             return
         if operator == "Identity" and node.input[0] in self.constants:
             self.constants[node.output[0]] = self.constants[node.input[0]]
@@ -258,7 +308,9 @@ class _Reader:
         if operator in ("Gemm", "MatMul"):
             return (*chain, dense(operator, others, attributes))
         if operator in ELEMENTWISE and len(others) <= 2:
-            return (*chain, ELEMENTWISE[operator](width_of(chain, self.width), *others))
+            width = width_of(chain, self.width)
+            self.count(width * width if operator in ("Mul", "Div") else width)  # a matrix at most
+            return (*chain, ELEMENTWISE[operator](width, *others))
         raise UnreadableError(f"it has the operator {shown(operator)}, which is not supported")
 
     def of_gelu(self, chain: Chain, operator: str, others: list[Array]) -> Chain:
@@ -380,8 +432,8 @@ def _array(entry: Any) -> Array:
 
     if entry.data_location == TensorProto.EXTERNAL or entry.external_data:
         raise UnreadableError("its numbers lie in another file: save them in the model")
-    if math.prod(entry.dims) > MAX_ELEMENTS or any(size < 0 for size in entry.dims):
-        raise UnreadableError("a constant of it has an impossible size")
+    if TensorProto.DataType.Name(entry.data_type) not in NUMBERS:
+        raise UnreadableError("a constant of it has a type that is not supported")
     return np.asarray(numpy_helper.to_array(entry), float)
 
 

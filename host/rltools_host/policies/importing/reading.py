@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.build.description import (
@@ -42,7 +43,12 @@ from rltools_host.policies.importing.network import (
     Tensor,
     check_stages,
 )
-from rltools_host.policies.importing.pickles import MAX_DIMENSIONS, Array, UnreadableError
+from rltools_host.policies.importing.pickles import (
+    MAX_DIMENSIONS,
+    MAX_ELEMENTS,
+    Array,
+    UnreadableError,
+)
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.tensor_files import (
     OLD_FORMAT,
@@ -56,6 +62,8 @@ from rltools_host.policies.importing.tensor_files import (
 MAX_DESCRIPTION_BYTES = 1_000_000
 LARGEST = float(np.finfo(np.float32).max)
 ENDINGS = (".yaml", ".yml")
+MERGE, WHOLE, REAL = (f"tag:yaml.org,2002:{kind}" for kind in ("merge", "int", "float"))
+LONGEST_NUMBER = 100  # digits
 MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
 
 
@@ -68,14 +76,9 @@ def described_policy(
     action.
     """
     tools.ensure_group(onnx_files.GROUP)
-    import yaml
-
     if len(content) > MAX_DESCRIPTION_BYTES:
         raise UnreadableError(f"it is a description of more than {MAX_DESCRIPTION_BYTES:,} bytes")
-    try:
-        document = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
-        raise UnreadableError("it is not YAML") from None
+    document = parse_yaml(content)
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
@@ -107,6 +110,31 @@ def described_policy(
     assumed = onnx_files.assumed_output(names, name, output)
     policy = replace(found, library="LEAPP", assumed=(*found.assumed, *assumed))
     return with_stated(policy, stated_in(model, pipeline, policy, outputs[names.index(name)]))
+
+
+def parse_yaml(content: bytes) -> Any:
+    """Return the document. Raise UnreadableError where it is not YAML, or has what makes few bytes
+    endless: merged tables, and numbers to the base 60."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the package has no types
+        def flatten_mapping(self, node: Any) -> None:
+            if any(key.tag == MERGE for key, _ in node.value):
+                raise UnreadableError("it has a table with <<, which is not supported")
+
+        def construct_number(self, node: Any) -> Any:
+            text = self.construct_scalar(node)
+            if ":" in text or len(text) > LONGEST_NUMBER:
+                return text  # of which no reader takes a number
+            is_whole = node.tag == WHOLE
+            return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
+
+    for tag in (WHOLE, REAL):
+        Loader.add_constructor(tag, Loader.construct_number)
+    try:
+        return yaml.load(content, Loader)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        raise UnreadableError("it is not YAML") from None
 
 
 def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
@@ -301,6 +329,16 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
     raise UnreadableError(f"its format is not supported; supported are {KNOWN}")
 
 
+def computed_by(
+    reference: Callable[[NDArray[np.float32]], Array], observations: NDArray[np.float32], path: Path
+) -> Array:
+    """Return the library's own outputs for observations of a file's policy."""
+    try:
+        return reference(observations)
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+
+
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:
     """Return the stages of a VecNormalize that was saved beside a policy."""
     try:
@@ -313,18 +351,24 @@ def read_normalizer(path: Path, content: bytes) -> list[Stage]:
 def arrays_in_npz(path: Path) -> dict[str, Array]:
     """Return the arrays of numpy.savez by their names."""
     content = content_of(path)
+    found: dict[str, Array] = {}
+    left = MAX_ELEMENTS
     try:
         archive = Archive(content)
-        names = [name for name in archive.names if name.endswith(".npy")]
-        return {name.removesuffix(".npy"): npy_array(archive.read(name)) for name in names}
+        for name in archive.names:
+            if name.endswith(".npy"):
+                array = npy_array(archive.read(name), left)
+                found[name.removesuffix(".npy")] = array
+                left -= array.size
+        return found
     except UnreadableError as error:
         raise DamagedFileError(f"{path} cannot be read: {error}") from None
 
 
-def npy_array(data: bytes) -> Array:
+def npy_array(data: bytes, most: int) -> Array:
     """Return the numbers of a .npy file.
 
-    Raise UnreadableError where it is damaged or has other values.
+    Raise UnreadableError where it is damaged, or has other values or more than `most`.
     """
     file = io.BytesIO(data)
     try:
@@ -334,6 +378,8 @@ def npy_array(data: bytes) -> Array:
         shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
         if dtype.kind not in "fiub" or len(shape) > MAX_DIMENSIONS:
             raise UnreadableError("an array in it is not of numbers")
+        if math.prod(shape) > most:
+            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
         numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())
         return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)
     except (ValueError, TypeError, OverflowError, SyntaxError, EOFError):

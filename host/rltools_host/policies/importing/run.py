@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 import re
 from collections.abc import Mapping
@@ -38,6 +37,7 @@ from rltools_host.policies.importing.network import (
     run,
 )
 from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.importing.process import read_files
 from rltools_host.policies.importing.proof import (
     FORMULAS,
     Proof,
@@ -45,12 +45,6 @@ from rltools_host.policies.importing.proof import (
     computed,
     count_same_choices,
     single,
-)
-from rltools_host.policies.importing.reading import (
-    arrays_in_npz,
-    content_of,
-    read_foreign,
-    read_normalizer,
 )
 from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, Given
 from rltools_host.policies.importing.target import (
@@ -96,10 +90,11 @@ def prove_recorded(
     return compared(image, stages, seen, starts, (actions - middle) / half, what)
 
 
-def recorded(path: Path, contract: Contract, in_time: bool = False) -> Steps:
-    """Read observations and actions of an .npz file. in_time: also which steps begin an episode,
-    the first alone where the file does not say."""
-    arrays = arrays_in_npz(path)
+def recorded(
+    arrays: Mapping[str, Array], path: Path, contract: Contract, in_time: bool = False
+) -> Steps:
+    """Return observations and actions of an .npz file's arrays. in_time: also which steps begin an
+    episode, the first alone where the file does not say."""
     rows = []
     for name, channels in zip(ARRAYS, (contract.observations, contract.actions), strict=True):
         values = arrays.get(name)
@@ -197,13 +192,10 @@ def read_policy(request: ImportRequest) -> Imported:
         raise UsageError(f'--actions "{request.actions}": choose same or scaled')
     weights = request.file / PYTORCH_WEIGHTS
     file = weights if weights.is_file() else request.file
-    content = content_of(file)
-    policy = read_foreign(file, content, request.given)
-    digest = hashlib.sha256(content)
-    if request.normalizer is not None:
-        added = content_of(request.normalizer)
-        digest.update(added)
-        policy = with_normalizer(policy, request.normalizer, added)
+    found = read_files(file, request.given, request.normalizer, request.recorded)
+    policy = found.policy
+    if request.normalizer is not None and found.normalizer is not None:
+        policy = with_normalizer(policy, request.normalizer, found.normalizer)
     elif policy.lacks_normalizer:
         raise UsageError(
             f"{request.file} was trained with a VecNormalize, which lies in a file of its own: "
@@ -219,11 +211,12 @@ def read_policy(request: ImportRequest) -> Imported:
     corrections = corrections_of(request.corrections, target.contract)
     stages = proof.without_idle_end(corrected(stages, corrections), target.contract)
     given = None  # observations and actions of the library
-    if request.recorded is not None:
-        given = recorded(request.recorded, target.contract, is_recurrent(stages))
+    if request.recorded is not None and found.recorded is not None:
+        in_time = is_recurrent(stages)
+        given = recorded(found.recorded, request.recorded, target.contract, in_time)
     seen = None if given is None else (given[0], given[2])
-    name, sha256 = request.file.stem, digest.hexdigest()
-    image = proof.image_of(stages, target, policy, name, sha256, steps, seen)
+    name = request.file.stem
+    image = proof.image_of(stages, target, policy, name, found.sha256, steps, seen)
     source: IntervalSource = "" if target.task is None else target.task.step_interval_from
     stated = Statements(target.contract.safe_action, target.contract.assumed, source)
     image = replace(image, stated=stated)
@@ -318,11 +311,11 @@ def require_rate(rate_hz: float) -> None:
         raise UsageError(f"--rate {rate_hz:g}: a step takes 1 us at least")
 
 
-def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
+def with_normalizer(policy: ForeignPolicy, path: Path, added: list[Stage]) -> ForeignPolicy:
     """Return the policy behind a VecNormalize that was saved beside it."""
     if isinstance(policy.stages[0], Normalize):
         raise UsageError(f"--normalizer {path}: the file has a normalizer of its own")
-    stages = (*read_normalizer(path, content), *policy.stages)
+    stages = (*added, *policy.stages)
     try:
         check_stages(stages)
     except UnreadableError:
