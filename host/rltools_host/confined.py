@@ -39,7 +39,7 @@ class Limits(Struct, frozen=True):
     # Of addresses. 50,000,000 numbers in a model of ONNX, the most that is read, take 1.3 GB.
     memory_bytes: int = 2_000 * MEGABYTE
     processor_s: int = 60
-    wall_s: int = 120
+    wall_s: int = 600  # of a busy machine
     numbers: int = 50_000_000  # of its answer
     text_bytes: int = 4 * MEGABYTE  # of the rest of its answer
     error_bytes: int = MEGABYTE  # that libraries print

@@ -177,8 +177,11 @@ def open_plain(path: Path, within: Path | None = None) -> BinaryIO:
             raise OSError(errno.ELOOP, f"a link leads out of {within}")
         flags |= os.O_NOFOLLOW
     descriptor = os.open(place, flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         raise OSError(errno.EINVAL, "it is not a file")
     return os.fdopen(descriptor, "rb")
 

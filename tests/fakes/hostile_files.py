@@ -132,7 +132,7 @@ def merged_tables() -> bytes:
 
 
 def base_60() -> bytes:
-    return b"n: 1" + b":1" * 400_000
+    return b"n: 1" + b":1" * 100_000
 
 
 def slow_yaml() -> bytes:
@@ -179,4 +179,4 @@ def shared_lists() -> bytes:
 
 def nested_bytes() -> bytes:
     call = b"c__builtin__\nbytearray\n("
-    return vec_normalize(call * 100_000 + pickled(b"x" * 8) + b"tR" * 100_000)
+    return vec_normalize(call * 20_000 + pickled(b"x" * 8) + b"tR" * 20_000)

@@ -7,10 +7,11 @@ import fcntl
 import importlib.util
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -63,7 +64,9 @@ def load_dialect() -> ModuleType:
 
 TRAIN = "train"  # the program of firmware/build.json that trains
 LINK = "tree"  # in each build tree, to the sources
-COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
+COMPILING = re.compile(rb"^\[\d+/\d+\] (Building|Linking|Generating) ", re.MULTILINE)
+REGENERATING = b"--regenerate-during-build"  # CMake, which is no compiler
+LOOK_S = 0.2  # between two looks at what a silent Ninja does
 PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
 COMPILER_ERROR = re.compile(
     r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)"
@@ -86,10 +89,10 @@ def build_lock(directory: Path) -> Iterator[None]:
     """Let one process at a time build in a build tree; the lock ends with the process."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        lock = open(directory / ".rlt-lock", "w")
+        file = os.open(directory / ".rlt-lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise disk_error(directory, error) from None
-    with lock:
+    with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -212,30 +215,51 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         raise fail(f"configuring for {board.name}", result.stdout, directory / "rlt-build.log")
 
 
+announce: Callable[[str], None] = aside  # that something is compiled, once in a build
+
+
+def compiles(ninja: int) -> bool:
+    """Return whether Ninja has a command that runs; False where the system does not tell."""
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{ninja}/task/{ninja}/children").read_text().split()
+        commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+        return any(command and REGENERATING not in command for command in commands)
+    return False
+
+
 def run_ninja(
     board: Board, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
 ) -> None:
     command = [tools.program("ninja"), "-C", str(directory), *targets]
     if niceness:
         command = ["nice", "-n", str(niceness), *command]
-    output = []
-    announced = False
+    output, announced = b"", not announcement
     with subprocess.Popen(
         command,
         env={**os.environ, "LANGUAGE": "en"},  # English messages; ccache ignores this variable
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
     ) as ninja:
         assert ninja.stdout is not None
-        for line in ninja.stdout:
-            output.append(line)
-            if announcement and not announced and COMPILING.match(line):
-                aside(announcement)
-                announced = True
+        try:
+            while True:
+                # Ninja names what it has compiled, and not what it compiles.
+                has_said = select.select([ninja.stdout], [], [], LOOK_S)[0]
+                if has_said:
+                    said = os.read(ninja.stdout.fileno(), 65536)
+                    output += said
+                    if not said:
+                        break
+                if not announced and (COMPILING.search(output) or compiles(ninja.pid)):
+                    announce(announcement)
+                    announced = True
+        except BaseException:  # interrupted: Ninja ends its compilers, and removes half files
+            ninja.terminate()
+            ninja.wait()
+            raise
+    text = output.decode(errors="replace")
     if ninja.returncode != 0:
-        raise fail(f"building for {board.name}", "".join(output), directory / "rlt-build.log")
+        raise fail(f"building for {board.name}", text, directory / "rlt-build.log")
 
 
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:

@@ -96,6 +96,12 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", help="Runs at once. [default: one for each processor]"),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, auto, ray://HOST:PORT."
+    ),
+]
 Channels = Annotated[
     Path | None,
     typer.Option("--channels", metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),

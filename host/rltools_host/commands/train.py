@@ -14,7 +14,7 @@ from rltools_host.build import tools
 from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, Jobs, Json
+from rltools_host.commands.options import Channels, Jobs, Json, Ray
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import load_json
@@ -269,6 +269,7 @@ def command(
         ),
     ] = None,
     jobs: Jobs = None,
+    ray: Ray = None,
     algorithm: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
@@ -319,6 +320,7 @@ def command(
         tensorboard=tensorboard,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
+        ray=ray,
     )
     if wandb is not None:
         if not wandb:

@@ -219,6 +219,9 @@ class Variant(Struct, frozen=True):
     experiment: SubjectName | None = None  # its own, where that is not the group's
 
 
+MAX_VARIANTS = 10_000
+
+
 class Tune(Struct, frozen=True):
     """The request of a tuning. Its trials are the group's variants, and in the storage."""
 
@@ -241,7 +244,7 @@ class Group(Struct, frozen=True, kw_only=True):
     state: Line
     seeds: Annotated[list[Whole], Meta(min_length=1, max_length=1_000_000)]
     settings: list[Line]
-    variants: Annotated[list[Variant], Meta(max_length=10_000)]
+    variants: Annotated[list[Variant], Meta(max_length=MAX_VARIANTS)]
     x_axis: Line
     y_axis: Line
     tensorboard: bool

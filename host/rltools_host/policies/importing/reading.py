@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -267,10 +268,13 @@ ZIP = b"PK\x03\x04"
 KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
 
 
-def content_of(path: Path) -> bytes:
-    """Return a file's bytes. Raise DamagedFileError where it cannot be read."""
+def content_of(path: Path, within: Path | None = None) -> bytes:
+    """Return a file's bytes. Raise DamagedFileError where it cannot be read.
+
+    within: the folder out of which no link may lead.
+    """
     try:
-        return read_limited(path, MAX_BYTES)
+        return read_limited(path, MAX_BYTES, within)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except OSError as error:
@@ -318,7 +322,8 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
     if path.suffix in ENDINGS:
         given.nothing("description of LEAPP")
-        return described_policy(content, path, content_of, given.output_name)
+        read = partial(content_of, within=path.parent)
+        return described_policy(content, path, read, given.output_name)
     if path.suffix == ".onnx":
         given.nothing("model of ONNX")
         return onnx_files.policy_in(content, given.output_name)

@@ -61,7 +61,10 @@ def read(tmp_path: Path, name: str, content: bytes) -> Found:
         ("factors.safetensors", hostile_files.many_factors, "Expected `array` of length <= 8"),
         ("products.onnx", hostile_files.many_products, "more than 50,000,000 numbers"),
         ("packed.onnx", hostile_files.packed_numbers("INT4"), "a type that is not supported"),
-        ("missing.onnx", hostile_files.packed_numbers("FLOAT"), "is damaged"),
+        pytest.param(
+            *("missing.onnx", hostile_files.packed_numbers("FLOAT"), "is damaged"),
+            marks=pytest.mark.all,
+        ),
         ("merged.yaml", hostile_files.merged_tables, "it has a table with <<"),
         ("base_60.yaml", hostile_files.base_60, "its models is not a table"),
     ],
@@ -85,7 +88,10 @@ def test_a_small_normalizer_takes_little(make: Callable[[], bytes], tmp_path: Pa
 
 
 @pytest.mark.usefixtures("peaks")
-@pytest.mark.parametrize("make", [hostile_files.loop_beside, hostile_files.large_beside])
+@pytest.mark.parametrize(
+    "make",
+    [pytest.param(hostile_files.loop_beside, marks=pytest.mark.all), hostile_files.large_beside],
+)
 def test_what_an_action_does_not_need_is_not_computed(
     make: Callable[[], bytes], tmp_path: Path
 ) -> None:
@@ -102,7 +108,7 @@ def test_what_an_action_does_not_need_is_not_computed(
     [
         (Limits(memory_bytes=300_000_000), "that takes more than 300 MB of memory"),
         (Limits(processor_s=1), "that takes more than 1 s of a processor"),
-        (Limits(wall_s=1), "that takes more than 1 s;"),
+        pytest.param(Limits(wall_s=1), "that takes more than 1 s;", marks=pytest.mark.all),
     ],
 )
 def test_a_process_that_takes_too_much_is_ended(
