@@ -10,10 +10,12 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards, load_board
@@ -61,6 +63,7 @@ def load_dialect() -> ModuleType:
     return module
 
 
+SILENT_WAIT_S, ASK_AGAIN_S = 2.0, 0.05  # for another build
 TRAIN = "train"  # the program of firmware/build.json that trains
 LINK = "tree"  # in each build tree, to the sources
 COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
@@ -83,15 +86,32 @@ def require_place() -> None:
 
 @contextlib.contextmanager
 def build_lock(directory: Path) -> Iterator[None]:
-    """Let one process at a time build in a build tree; the lock ends with the process."""
+    """Let one process at a time build in a build tree; the lock ends with the process.
+
+    Who waits for long says so.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = open(directory / ".rlt-lock", "w")
     except OSError as error:
         raise disk_error(directory, error) from None
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        silent_until = time.monotonic() + SILENT_WAIT_S
+        while not is_locked(lock) and time.monotonic() < silent_until:
+            time.sleep(ASK_AGAIN_S)
+        if not is_locked(lock):
+            aside(f"Waiting: another rlt builds in {near_path(directory)}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def is_locked(file: IO[str]) -> bool:
+    """Lock a file, again if this process has locked it; return whether it has the lock now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def toolchain_options(board: Board) -> dict[str, str]:
@@ -213,8 +233,10 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
 
 
 def run_ninja(
-    board: Board, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
+    what: str, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
 ) -> None:
+    """Build targets; print the announcement once something is compiled. `what` names the build in
+    an error."""
     command = [tools.program("ninja"), "-C", str(directory), *targets]
     if niceness:
         command = ["nice", "-n", str(niceness), *command]
@@ -235,7 +257,7 @@ def run_ninja(
                 aside(announcement)
                 announced = True
     if ninja.returncode != 0:
-        raise fail(f"building for {board.name}", "".join(output), directory / "rlt-build.log")
+        raise fail(what, "".join(output), directory / "rlt-build.log")
 
 
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
@@ -304,7 +326,7 @@ def build_targets(
         message = announcement
         if message is None:
             message = f"Building {', '.join(targets) or 'everything'} for {board.name}"
-        run_ninja(board, directory, targets, message, niceness)
+        run_ninja(f"building for {board.name}", directory, targets, message, niceness)
     return directory
 
 

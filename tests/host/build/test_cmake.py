@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,26 @@ def test_zig_is_known_by_its_version_and_not_by_its_script(
     command = [TREE.toolchains / "cached", "p", ccache, compiler, "-c", "a.cpp"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout == f"{told}: {compiler} -c a.cpp\n"
+
+
+def test_who_waits_for_another_build_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cmake, "SILENT_WAIT_S", 0.0)
+    with cmake.build_lock(tmp_path / "other"), cmake.build_lock(tmp_path / "own"):
+        assert capsys.readouterr().err == ""  # another target
+    entered: list[str] = []
+
+    def wait() -> None:
+        with cmake.build_lock(tmp_path / "own"):
+            entered.append("own")
+
+    with cmake.build_lock(tmp_path / "own"):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        said = ""
+        while "Waiting: another rlt builds in " not in said:
+            said += capsys.readouterr().err
+        assert entered == []
+    waiting.join()
+    assert entered == ["own"]
