@@ -44,6 +44,15 @@ def beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def run_named(name: str | None) -> str | None:
+    """Return the run's folder of a file that the page or an export saved; else the name itself."""
+    if name is None or not Path(name).is_file():
+        return name
+    from rltools_host.training.file_runs import run_of_file
+
+    return run_of_file(name)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder.")
@@ -52,8 +61,10 @@ RunArgument = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
-        help="A run's folder, its name under runs/, or: latest.",
+        help="A run's folder, its name under runs/, or: latest. Or a policy (.rltp) or checkpoint "
+        "(.safetensors) file of ours.",
         autocompletion=runs,
+        callback=run_named,
     ),
 ]
 SafeActionOption = Annotated[

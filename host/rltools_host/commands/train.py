@@ -238,7 +238,9 @@ def command(
     resume: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", help="Resume a paused run or group.", autocompletion=options.runs
+            metavar="RUN",
+            help="Resume a paused run or group, or a checkpoint file (.safetensors) of ours.",
+            autocompletion=options.runs,
         ),
     ] = None,
     port: Annotated[
