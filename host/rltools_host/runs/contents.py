@@ -283,6 +283,8 @@ class ProgressRow(Struct, frozen=True):
     episodes: Whole
     last_return: Number | None
     best_return: Number | None
+    episodes_ended: Count = 0  # of those that ended since the last report, as what follows
+    episode_return: Number | None = None
     episode_length: Number | None = None
 
 
@@ -340,6 +342,7 @@ class RunDocument(TypedDict):
     seed: int
     steps: int
     step: int
+    updates: NotRequired[int]  # of this run in all, as the board reports them
     train_s: float | None
     evaluation_s: float | None
     steps_per_s: float | None

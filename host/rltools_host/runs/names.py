@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rltools_host.errors import UsageError, unknown_name
-from rltools_host.files import MAX_JSON_BYTES, disk_error, parse_json, read_limited
+from rltools_host.files import disk_error, load_json
 from rltools_host.tree import PROJECT, quoted
 
 RUN_FILE = "run.json"
@@ -84,11 +84,11 @@ def folder_of_latest(path: Path, files: Sequence[str], runs_directory: Path) -> 
 
 
 def is_run(path: Path) -> bool:
-    return os.path.isfile(path / RUN_FILE)
+    return os.path.exists(path / RUN_FILE)
 
 
 def is_group(path: Path) -> bool:
-    return os.path.isfile(path / GROUP_FILE)
+    return os.path.exists(path / GROUP_FILE)
 
 
 def example_of(group: Path) -> str:
@@ -112,8 +112,8 @@ def begun_us(path: Path) -> int:
     """Return when the run or group of this file began, in microseconds since 1970; where it does
     not say, when the file was written."""
     try:
-        document = parse_json(read_limited(path, MAX_JSON_BYTES))
-    except ValueError:
+        document = load_json(path, path.parent)
+    except (OSError, ValueError):
         document = None
     stated = document if isinstance(document, dict) else {}
     begun = stated.get(BEGUN)

@@ -20,7 +20,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.names import RUN_FILE, is_run
 from rltools_host.runs.saves import CHECKPOINT_FILE, holds_save, is_whole, saves_to_resume
-from rltools_host.training.metrics_log import EpisodeLengths, evaluation_of, named, progress_of
+from rltools_host.training.metrics_log import RecentEpisodes, evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0
 Point = tuple[float, float]
@@ -68,7 +68,7 @@ class TrainingView:
     def __post_init__(self) -> None:
         self.step = self.first_step
         self.metrics = dict.fromkeys(self.metric_names, math.nan)
-        self._lengths = EpisodeLengths()
+        self._recent = RecentEpisodes()
         self.began: float | None = None
         self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
 
@@ -106,7 +106,8 @@ class TrainingView:
         if event.episodes > self.episodes and math.isfinite(event.last_return):
             self.episode_points.append((event.step, event.last_return))
         self.updates, self.episodes = event.updates, event.episodes
-        self.episode_length = self._lengths.take(event)
+        self._recent.take(event)
+        self.episode_length = self._recent.length_mean
         self.last_return = event.last_return
         metrics = named(event, self.metric_names)
         self.metrics |= {name: value for name, value in metrics.items() if math.isfinite(value)}

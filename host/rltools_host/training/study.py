@@ -15,7 +15,7 @@ from rltools_host.documents import FromOne, Line, Title, Unfit, Value, typed
 from rltools_host.environments.imports import whole_source
 from rltools_host.environments.task import TaskRequest
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.runs.contents import Tune, Variant
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training.group_plan import (
@@ -134,7 +134,7 @@ def load_study(name: str) -> Study:
         raise unknown_name("study", name, list(files))
     path = files[name]
     try:
-        stored: StoredStudy = typed(parse_json(path.read_bytes()), StoredStudy)
+        stored: StoredStudy = typed(load_json(path), StoredStudy)
         parse_seeds(stored.seeds)
         return Study(name=name, path=path, **structs.asdict(stored))
     except (ValueError, UsageError) as error:
