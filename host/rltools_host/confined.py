@@ -114,8 +114,10 @@ def read_apart(program: str, question: Any, kind: type[T], path: Path, remedy: s
     if reply.unlimited:
         aside(f"note: this system does not limit the {reply.unlimited} in which {path} is read")
     if reply.error:
+        kinds = (each for each in vars(errors).values() if isinstance(each, type))
+        known = {each.__name__: each for each in kinds if issubclass(each, RltError)}
         sentence = reply.error.decode("utf-8", "surrogatepass")
-        raise getattr(errors, reply.kind, RltError)(sentence)
+        raise known.get(reply.kind, RltError)(sentence)
     return answered(reply.value, arrays, kind)
 
 

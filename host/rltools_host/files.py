@@ -33,7 +33,8 @@ def disk_error(path: Path, error: OSError) -> DiskError:
         first = "free some space"
         remedy = f"{first}, then run the command again"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        first, remedy = "make its folder writable", "choose another folder"
+        first = "make its folder writable"
+        remedy = f"{first}, or choose another"
     else:
         first, remedy = "check the disk", "check the disk, or choose another folder"
     reason = error.strerror or str(error)
@@ -174,7 +175,7 @@ def open_plain(path: Path, within: Path | None = None) -> BinaryIO:
     if within is not None:
         place = os.path.realpath(path)
         if not Path(place).is_relative_to(os.path.realpath(within)):
-            raise OSError(errno.ELOOP, f"a link leads out of {within}")
+            raise OSError(errno.ELOOP, f"a link leads out of {within}, copy the file there")
         flags |= os.O_NOFOLLOW
     descriptor = os.open(place, flags)
     mode = os.fstat(descriptor).st_mode

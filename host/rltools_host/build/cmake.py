@@ -11,10 +11,12 @@ import select
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards, load_board
@@ -62,6 +64,7 @@ def load_dialect() -> ModuleType:
     return module
 
 
+SILENT_WAIT_S, ASK_AGAIN_S = 2.0, 0.05  # for another build
 TRAIN = "train"  # the program of firmware/build.json that trains
 LINK = "tree"  # in each build tree, to the sources
 COMPILING = re.compile(rb"^\[\d+/\d+\] (Building|Linking|Generating) ", re.MULTILINE)
@@ -86,15 +89,32 @@ def require_place() -> None:
 
 @contextlib.contextmanager
 def build_lock(directory: Path) -> Iterator[None]:
-    """Let one process at a time build in a build tree; the lock ends with the process."""
+    """Let one process at a time build in a build tree; the lock ends with the process.
+
+    Who waits for long says so.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         file = os.open(directory / ".rlt-lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise disk_error(directory, error) from None
     with open(file, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        silent_until = time.monotonic() + SILENT_WAIT_S
+        while not is_locked(lock) and time.monotonic() < silent_until:
+            time.sleep(ASK_AGAIN_S)
+        if not is_locked(lock):
+            aside(f"Waiting: another rlt builds in {near_path(directory)}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def is_locked(file: IO[str]) -> bool:
+    """Lock a file, again if this process has locked it; return whether it has the lock now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def toolchain_options(board: Board) -> dict[str, str]:
@@ -228,8 +248,10 @@ def compiles(ninja: int) -> bool:
 
 
 def run_ninja(
-    board: Board, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
+    what: str, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
 ) -> None:
+    """Build targets; print the announcement once something is compiled. `what` names the build in
+    an error."""
     command = [tools.program("ninja"), "-C", str(directory), *targets]
     if niceness:
         command = ["nice", "-n", str(niceness), *command]
@@ -259,7 +281,7 @@ def run_ninja(
             raise
     text = output.decode(errors="replace")
     if ninja.returncode != 0:
-        raise fail(f"building for {board.name}", text, directory / "rlt-build.log")
+        raise fail(what, text, directory / "rlt-build.log")
 
 
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
@@ -328,7 +350,7 @@ def build_targets(
         message = announcement
         if message is None:
             message = f"Building {', '.join(targets) or 'everything'} for {board.name}"
-        run_ninja(board, directory, targets, message, niceness)
+        run_ninja(f"building for {board.name}", directory, targets, message, niceness)
     return directory
 
 

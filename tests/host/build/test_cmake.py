@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,30 @@ def test_an_interrupted_build_leaves_no_compiler_behind(
 
     monkeypatch.setattr(cmake, "announce", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        cmake.run_ninja(load_board("host"), tmp_path, ["x"], "Building")
+        cmake.run_ninja("building", tmp_path, ["x"], "Building")
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             assert slept.encode() not in command.read_bytes()
+
+
+def test_who_waits_for_another_build_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cmake, "SILENT_WAIT_S", 0.0)
+    with cmake.build_lock(tmp_path / "other"), cmake.build_lock(tmp_path / "own"):
+        assert capsys.readouterr().err == ""  # another target
+    entered: list[str] = []
+
+    def wait() -> None:
+        with cmake.build_lock(tmp_path / "own"):
+            entered.append("own")
+
+    with cmake.build_lock(tmp_path / "own"):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        said = ""
+        while "Waiting: another rlt builds in " not in said:
+            said += capsys.readouterr().err
+        assert entered == []
+    waiting.join()
+    assert entered == ["own"]

@@ -152,7 +152,7 @@ def test_runs_of_a_group_train_on_a_cluster(cluster: Any, tmp_path: Path) -> Non
     )
     with head:
         while head.poll() is None:
-            time.sleep(0.1)
+            time.sleep(0.5)
             if training := workers():
                 os.kill(training[0], signal.SIGKILL)
                 break

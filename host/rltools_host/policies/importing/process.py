@@ -25,6 +25,7 @@ from rltools_host.policies.importing.state_dicts import Given
 
 PROGRAM = "rltools_host.policies.importing.process"
 REMEDY = "if you trust it, save the network of its policy alone, as docs/import.md says"
+CHANGED = "{} changed while it was read: import it again"
 
 
 class Question(Struct, frozen=True, omit_defaults=True):
@@ -47,7 +48,13 @@ class Found(Struct, frozen=True):
     normalizer: list[Stage] | None = None
     recorded: dict[str, Array] | None = None
     has_reference: bool = False
-    outputs: Array | None = None
+
+
+class Outputs(Struct, frozen=True):
+    """The library's own outputs, (n, out)."""
+
+    values: Array
+    sha256: str
 
 
 def read_files(
@@ -62,16 +69,12 @@ def read_files(
         None if normalizer is None else os.fsencode(normalizer),
         None if recorded is None else os.fsencode(recorded),
     )
-    found = asked(question, file)
+    found = read_apart(PROGRAM, question, Found, file, REMEDY)
     check_stages(found.policy.stages)
     if not found.has_reference:
         return found
     reference = reference_of(question, found.sha256, file)
     return structs.replace(found, policy=replace(found.policy, reference=reference))
-
-
-def asked(question: Question, file: Path) -> Found:
-    return read_apart(PROGRAM, question, Found, file, REMEDY)
 
 
 def reference_of(
@@ -82,22 +85,22 @@ def reference_of(
 
     def outputs(x: NDArray[np.float32]) -> Array:
         seen = {"observations": x.astype("<f4").tobytes(), "width": x.shape[1]}
-        found = asked(structs.replace(question, recorded=None, **seen), file)
-        if found.sha256 != sha256 or found.outputs is None:
-            raise DamagedFileError(f"{file} changed while it was read: import it again")
-        return found.outputs
+        asked = structs.replace(question, recorded=None, **seen)
+        found = read_apart(PROGRAM, asked, Outputs, file, REMEDY)
+        if found.sha256 != sha256:
+            raise DamagedFileError(CHANGED.format(file))
+        return found.values
 
     return outputs
 
 
-def answer(question: Question) -> Found:
+def answer(question: Question) -> Found | Outputs:
     """Return what is in the files. Raise RltError, whose sentence says what is wrong with one."""
     file = Path(os.fsdecode(question.file))
     content = reading.content_of(file)
     digest = hashlib.sha256(content)
     policy = reading.read_foreign(file, content, question.given)
     reference, normalizer, recorded = policy.reference, None, None
-    outputs = None
     if question.normalizer is not None:
         path = Path(os.fsdecode(question.normalizer))
         added = reading.content_of(path)
@@ -105,16 +108,17 @@ def answer(question: Question) -> Found:
         normalizer = reading.read_normalizer(path, added)
     if question.recorded is not None:
         recorded = reading.arrays_in_npz(Path(os.fsdecode(question.recorded)))
-    if question.observations is not None and reference is not None:
+    if question.observations is not None:
+        if reference is None:
+            raise DamagedFileError(CHANGED.format(file))
         seen = np.frombuffer(question.observations, "<f4").reshape(-1, question.width)
-        outputs = reading.computed_by(reference, seen, file)
+        return Outputs(reading.computed_by(reference, seen, file), digest.hexdigest())
     return Found(
         replace(policy, reference=None),
         digest.hexdigest(),
         normalizer,
         recorded,
         reference is not None,
-        outputs,
     )
 
 

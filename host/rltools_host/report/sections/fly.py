@@ -165,7 +165,7 @@ def sentence_of(flight: Flight, folder: Path) -> str:
 
 def with_px4(data: RunData) -> Section | None:
     path = data.folder.path / FILE
-    if data.image is None or not path.is_file():
+    if data.image is None or not path.exists():
         return None
     try:
         flight = read_flight(path)

@@ -451,7 +451,7 @@ def test_a_models_file_is_not_a_link_to_elsewhere(tmp_path: Path) -> None:
     path.write_text(LEAPP)
     (tmp_path / "leapp.onnx").symlink_to(FOLDER / "leapp.onnx")
     said = outcome(lambda: read_foreign(path, path.read_bytes(), Given()))
-    assert said == f"{tmp_path}/leapp.onnx cannot be read: a link leads out of {tmp_path}"
+    assert f"leapp.onnx cannot be read: a link leads out of {tmp_path}, copy" in said
 
 
 def test_tensors_come_in_one_order() -> None:
