@@ -140,7 +140,7 @@ SHORTEST_PART = 3  # of a name that is suggested, as it has what was typed
 
 
 def near_matches(name: str, known: Iterable[str], last: int = 0) -> str:
-    """Return a clause for an unknown name: the similar names and those that contain it, or else all.
+    """Return a clause for an unknown name: the names that are similar or contain it, or else all.
 
     Of names in the order of time, it has the `last` ones.
     """

@@ -33,7 +33,8 @@ def disk_error(path: Path, error: OSError) -> DiskError:
         first = "free some space"
         remedy = f"{first}, then run the command again"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        first, remedy = "make its folder writable", "choose another folder"
+        first = "make its folder writable"
+        remedy = f"{first}, or choose another"
     else:
         first, remedy = "check the disk", "check the disk, or choose another folder"
     reason = error.strerror or str(error)

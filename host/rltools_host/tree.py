@@ -86,7 +86,16 @@ LAUNCHER = TREE.root / "rlt"
 def called_script() -> Path:
     """Return the path of the script that was called; before the current folder changes."""
     script = Path(sys.argv[0])
-    return script.absolute() if os.path.exists(".") else script
+    return script if is_gone() else script.absolute()
+
+
+def is_gone() -> bool:
+    """Return whether the current folder was removed."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 SCRIPT = called_script()
@@ -239,6 +248,14 @@ def require_buildable(folder: Path) -> None:
 
 def is_project(folder: Path) -> bool:
     return (folder / MARKER).is_file()
+
+
+def in_project() -> bool:
+    """Return whether commands have a project where they are called; a checkout always is one."""
+    try:
+        return bool(find_project())
+    except UsageError:
+        return False
 
 
 def find_project() -> Path:

@@ -17,6 +17,8 @@ class Drone:
     lag: tuple[float, float]  # up, down; s
     drag: tuple[float, float, float] = (0.0, 0.0, 0.0)
     drag_rotation: float = 0.0
+    flapping: float = 0.0  # N m s/m, by which moving sideways turns it back
+    rotor_momentum: float = 0.0  # N m s, of a rotor at its greatest speed
 
     @property
     def greatest(self) -> float:
@@ -80,6 +82,20 @@ LARGE = replace(
     drag=(0.25, 0.25, 0.1),
 )
 WITH_DRAG = replace(DECKS, drag=(0.012, 0.012, 0.008))
+# As a Crazyflie 2.1 Brushless, whose rotors turn its body as they get faster.
+BRUSHLESS = replace(
+    rotor_drone(
+        0.045,
+        (28e-6, 31e-6, 52e-6),
+        (0.0353, 0.0353),
+        (0.0, 0.0, 3.8e-8 * 2450.0**2),
+        0.006,
+        (0.026, 0.06),
+    ),
+    drag=(0.02, 0.02, 0.015),
+    flapping=7e-4,
+    rotor_momentum=1e-3 * 52e-6 * 2450.0,
+)
 DRONES = {
     "learning-to-fly": LEARNING_TO_FLY,
     "decks": DECKS,

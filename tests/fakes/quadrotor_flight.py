@@ -62,6 +62,7 @@ class Records:
     velocity: Array
     thrust: Array  # commanded fraction of the greatest
     speed: Array  # the set point of the rotors' speed that it means
+    rotor: Array  # the rotors' speed
 
     def columns(self, drone: int, commands: str = "thrust") -> dict[str, Array]:
         """A log's columns by name."""
@@ -78,6 +79,13 @@ class Records:
         for index, rotor in enumerate(ROTORS):
             named[f"{commands}_{rotor}"] = values[:, drone, index]
         return named
+
+    def measured(self, drone: int, greatest_rad_s: float, noise_rad_s: float) -> dict[str, Array]:
+        """Columns of measured rotor speeds with white noise, of which each is the drone's own."""
+        rng = np.random.default_rng(drone)
+        speeds = greatest_rad_s * self.rotor[:, drone]
+        speeds = speeds + noise_rad_s * rng.standard_normal(speeds.shape)
+        return {f"rad_s_{rotor}": speeds[:, index] for index, rotor in enumerate(ROTORS)}
 
 
 DIGITS = {"time_s": 3, "attitude": 4, "angular": 3, "acceleration": 2, "velocity": 2}
@@ -155,6 +163,8 @@ class Simulation:
         self._lag = np.where(self.lag > 0.0, self.lag, np.inf)  # what has none is at its target
         self.drag = np.array([d.drag for d in drones])
         self.drag_rotation = np.array([d.drag_rotation for d in drones])[:, None]
+        self.flapping = np.array([d.flapping for d in drones])[:, None]
+        self.rotor_momentum = np.array([d.rotor_momentum for d in drones])[:, None]
         self.greatest = self.thrust.sum(axis=1, keepdims=True)
         arms = [
             np.ones((len(drones), 4)),
@@ -200,8 +210,16 @@ class Simulation:
         out[:, 5] -= GRAVITY_M_S2
         out[:, 6:10] = 0.5 * bilinear(q, rate, PRODUCT[:, 1:])
         torque = torque + twist - self.drag_rotation * rate
-        out[:, 10:13] = (torque - cross(rate, self.inertia * rate)) / self.inertia
         out[:, 13:17] = (target - w) / np.where(target > w, self._lag[:, :1], self._lag[:, 1:])
+        momentum = self.inertia * rate
+        if self.flapping.any() or self.rotor_momentum.any():
+            sideways = turned_back(q, state[:, 3:6])
+            torque = torque + self.flapping * np.stack(
+                [sideways[:, 1], -sideways[:, 0], np.zeros(len(q))], axis=1
+            )
+            torque[:, 2:] += self.rotor_momentum * (out[:, 13:17] @ YAW_SIGNS[:, None])
+            momentum[:, 2:] -= self.rotor_momentum * (w @ YAW_SIGNS[:, None])
+        out[:, 10:13] = (torque - cross(rate, momentum)) / self.inertia
         return out
 
     def step(self, state: Array, target: Array, push: Array, twist: Array) -> Array:
@@ -319,6 +337,7 @@ def fly(drones: list[Drone], seed: int, flight: Flight | None = None) -> Records
                     state[:, 3:6] + noise.velocity_m_s * rng.standard_normal((count, 3)),
                     fraction,
                     simulation.speed_for(fraction),
+                    state[:, 13:17].copy(),
                 )
             )
         line = [*line[1:], fraction]

@@ -158,6 +158,19 @@ def test_a_file_that_the_system_refuses_is_named(
     assert str(log) in said
 
 
+def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    program = (
+        f"import os; os.mkdir({str(tmp_path / 'x')!r}); os.chdir({str(tmp_path / 'x')!r}); "
+        f"os.rmdir({str(tmp_path / 'x')!r}); from rltools_host.commands import cli; "
+        "cli.main(['runs'])"
+    )
+    ended = python("-c", program)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "error: the current folder is gone: change to one that is there\n",
+    )
+
+
 def test_an_option_that_is_a_setting_leads_to_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["train", "pendulum-td3", "--hidden", "32"]) == 2
     said = capsys.readouterr().err

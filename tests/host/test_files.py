@@ -37,7 +37,7 @@ def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
     ("number", "remedy"),
     [
         (errno.ENOSPC, "free some space, then run the command again"),
-        (errno.EACCES, "choose another folder"),
+        (errno.EACCES, "make its folder writable, or choose another"),
         (errno.EIO, "check the disk, or choose another folder"),
     ],
 )

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from rltools_host import tree as tree_module
+from rltools_host.commands.demo import own_project
 from rltools_host.errors import UsageError
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, VARIABLE
 
 
 @pytest.fixture
@@ -102,3 +103,16 @@ def test_a_path_that_compilers_cannot_take_is_refused_by_name() -> None:
         said = str(refused.value)
         assert "semi" in said
         assert said.isprintable()
+
+
+def test_what_is_installed_is_listed_and_shown_outside_of_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a wheel, whose tree is no project: a demo makes one of its own."""
+    monkeypatch.setattr(tree_module, "TREE", tree_module.Tree(tmp_path / "installed"))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert not tree_module.in_project()
+    assert own_project() == Path("rlt-demo")
+    assert tree_module.in_project()
+    assert Path.cwd() == tmp_path / "rlt-demo"

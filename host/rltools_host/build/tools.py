@@ -47,6 +47,7 @@ GROUPS = {
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
     "tune": "Optuna, which searches hyperparameters",
     "ray": "Ray, for trials on a cluster",
+    "ulog": "pyulog, which reads the logs of PX4",
     "wandb": "Weights & Biases, to log runs there",
     "browser": "Playwright, which drives Chromium in the tests of the page",
     "docs": "Sphinx, which builds the documentation and runs its tutorials",
@@ -60,7 +61,7 @@ EXTRAS = {  # of the wheel, with the packages of a group
         group: group
         for group in (
             *("crazyflie", "fit", "mujoco", "onnx", "parquet", "platformio", "ray", "tune"),
-            "wandb",
+            *("ulog", "wandb"),
         )
     },
     "zig": "compiler",

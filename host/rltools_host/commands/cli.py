@@ -32,7 +32,7 @@ from rltools_host.errors import (
 )
 from rltools_host.files import FULL
 from rltools_host.lines import HARD_SPACE, aside, drop_output, without_breaks, without_commands
-from rltools_host.tree import HIDE_OPTIONAL, command_line, launcher
+from rltools_host.tree import HIDE_OPTIONAL, command_line, is_gone, launcher
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -243,6 +243,9 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
         if isinstance(error, OSError) and error.errno in FULL:
             message = f"cannot write: {error.strerror}; free some space, then run the command again"
             return fail(words, message, DiskError.exit_code)
+        if isinstance(error, FileNotFoundError) and is_gone():
+            message = "the current folder is gone: change to one that is there"
+            return fail(words, message, UsageError.exit_code)
         if isinstance(error, OSError) and error.errno in REFUSED and error.filename is not None:
             return fail(words, refused_file(error), DiskError.exit_code)
         if isinstance(error, ImportError) and not (error.name or "").startswith("rltools_host"):

@@ -14,10 +14,9 @@ from rltools_host.build import tools
 from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, Jobs, Json
+from rltools_host.commands.options import Channels, Jobs, Json, Ray, channel_table
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.files import load_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
 from rltools_host.runs.contents import RunDocument
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
@@ -184,17 +183,7 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
 
 def task_request(name: str, algorithm: str | None, channels: Path | None) -> TaskRequest:
     """Return the request of `rlt train gym:ID` and its options."""
-    table = {}
-    if channels is not None:
-        try:
-            table = load_json(channels)
-        except OSError as error:
-            raise UsageError(
-                f"cannot read --channels {channels}: {error.strerror or error}"
-            ) from None
-        except ValueError as error:
-            raise UsageError(f"--channels {channels} is not JSON: {error}") from None
-    return TaskRequest(name, algorithm=algorithm, channels=table)
+    return TaskRequest(name, algorithm=algorithm, channels=channel_table(channels))
 
 
 NEW_RUNS_ONLY = (
@@ -249,7 +238,9 @@ def command(
     resume: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", help="Resume a paused run or group.", autocompletion=options.runs
+            metavar="RUN",
+            help="Resume a paused run or group, or a checkpoint file (.safetensors) of ours.",
+            autocompletion=options.runs,
         ),
     ] = None,
     port: Annotated[
@@ -269,6 +260,7 @@ def command(
         ),
     ] = None,
     jobs: Jobs = None,
+    ray: Ray = None,
     algorithm: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
@@ -319,6 +311,7 @@ def command(
         tensorboard=tensorboard,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
+        ray=ray,
     )
     if wandb is not None:
         if not wandb:

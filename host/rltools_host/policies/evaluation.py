@@ -49,7 +49,7 @@ class Evaluation:
     simulator: str
     seed: int
     outcomes: tuple[EpisodeEnd, ...]
-    success_return: float | None  # an episode with this return or more is solved
+    success_return: float | None  # the mean from which on the environment counts as solved
     baseline: Baseline | None = None  # what the policy is compared with
 
     @cached_property
@@ -83,6 +83,12 @@ class Evaluation:
         if threshold is None:
             return None
         return sum(value >= threshold for value in self.returns) / self.episodes
+
+    @property
+    def is_solved(self) -> bool | None:
+        """Return whether the mean reaches what the environment states; None where it states
+        none."""
+        return None if self.success_return is None else self.mean >= self.success_return
 
     @property
     def is_in_gymnasium(self) -> bool:
@@ -150,6 +156,7 @@ class Evaluation:
             "lengths": lengths,
             "terminated": [outcome.terminated for outcome in self.outcomes],
             "worst": [self.worst_document(index) for index in self.worst()],
+            "solved": self.is_solved,
             "success_rate": self.success_rate,
             "success_return": self.success_return,
             **({} if self.baseline is None else {"against": self.baseline.document(self.returns)}),
@@ -171,9 +178,11 @@ class Evaluation:
             f"  length   {'   '.join(self.lengths())}",
         ]
         if self.success_rate is not None:
+            verdict = "yes" if self.is_solved else "no"
             lines.append(
-                f"  success  {100 * self.success_rate:.0f} %   episodes with a return of at least "
-                f"{self.success_return:.0f}, which counts as solved"
+                f"  solved   {verdict}   {self.environment} states a mean return of at least "
+                f"{self.success_return:g}, which "
+                f"{100 * self.success_rate:.0f} % of the episodes have"
             )
         if self.baseline is not None:
             lines.append(self.baseline.line(self.returns))
@@ -285,9 +294,11 @@ def evaluation_of_outcomes(
 
 
 def solved_return(image: PolicyImage) -> float | None:
-    """Return the return at which the policy's environment counts as solved, or None where this tree
-    does not have its experiment."""
-    if image.experiment not in experiments.list_experiments():
+    """Return the mean return from which on the policy's environment counts as solved, as it states
+    it (Gymnasium's reward_threshold); None where it states none, or this tree does not have the
+    experiment."""
+    name = image.experiment
+    if name not in experiments.list_experiments() and experiments.sizes_of_name(name) is None:
         return None
     environment = experiments.describe(image.experiment).environment
     if environment["name"] != image.environment:
@@ -385,6 +396,8 @@ def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
     """Return notes that the figures need: an unfinished training, or other sources."""
     notes = unfinished(folder, image)
+    if folder.content.imported is not None:  # no experiment of this tree trained it
+        return notes
     try:
         present = experiments.describe(subject_of_run(folder.content))
     except RltError:  # only the core's simulator needs it, and has reported it

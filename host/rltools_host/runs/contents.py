@@ -41,9 +41,6 @@ Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")]
 SaveName = Annotated[str, Meta(pattern=rf"^(?a:{SAVE_NAME})\Z", max_length=LONGEST_TEXT)]
 ArchiveName = Annotated[str, Meta(pattern=r"^sources-[0-9a-f]{12}\.tar\.gz\Z")]
 SubjectName = Annotated[str, Meta(pattern=rf"^{SUBJECT_NAME.pattern}\Z", max_length=LONGEST_NAME)]
-OptionalSubject = Annotated[
-    str, Meta(pattern=rf"^({SUBJECT_NAME.pattern})?\Z", max_length=LONGEST_NAME)
-]
 BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
@@ -139,7 +136,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """run.json."""
 
     format: FromOne | UnsetType = UNSET  # always written
-    experiment: OptionalSubject = ""
+    experiment: SubjectName = ""  # where it is stated, it has a name
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
     contract: SubjectName | None = None
     algorithm: Line = ""
@@ -219,6 +216,9 @@ class Variant(Struct, frozen=True):
     experiment: SubjectName | None = None  # its own, where that is not the group's
 
 
+MAX_VARIANTS = 10_000
+
+
 class Tune(Struct, frozen=True):
     """The request of a tuning. Its trials are the group's variants, and in the storage."""
 
@@ -241,7 +241,7 @@ class Group(Struct, frozen=True, kw_only=True):
     state: Line
     seeds: Annotated[list[Whole], Meta(min_length=1, max_length=1_000_000)]
     settings: list[Line]
-    variants: Annotated[list[Variant], Meta(max_length=10_000)]
+    variants: Annotated[list[Variant], Meta(max_length=MAX_VARIANTS)]
     x_axis: Line
     y_axis: Line
     tensorboard: bool

@@ -28,6 +28,7 @@ from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.task import PREFIX, WIDEST_LAYER
+from rltools_host.training.file_runs import run_of_file
 from rltools_host.training.group_plan import MAX_SEEDS
 from rltools_host.training.plan import TrainingRequest
 
@@ -135,7 +136,7 @@ def evaluate(
         )
     act: Any = policy
     if not callable(policy):
-        folder = RunFolder.open(str(run))
+        folder = RunFolder.open(run_of_file(str(run)))
         image = read_run_policy(folder)
         image.verify()
         act = Policy(image)

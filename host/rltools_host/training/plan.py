@@ -94,6 +94,7 @@ class TrainingRequest:
     tensorboard: bool | None = None  # True, or as a resumed group began
     seeds: tuple[int, ...] = ()  # a run for each: a group
     jobs: int | None = None  # runs of a group at once
+    ray: str | None = None  # the address of a cluster that trains the runs of a group
 
 
 @dataclass

@@ -26,13 +26,14 @@ RATE_WINDOW_S = 5.0
 Point = tuple[float, float]
 WAITING = "waiting"
 STARTING = "starting"
+COMPILING = "compiling"  # its program, which no other run has
 TRAINING = "training"
 FINISHED = "finished"
 PAUSED = "paused"
 PRUNED = "pruned"  # of a tuning: paused for good
 FAILED = "failed"
-RUNNING = (STARTING, TRAINING)
-STATES = (FINISHED, TRAINING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
+RUNNING = (STARTING, COMPILING, TRAINING)
+STATES = (FINISHED, TRAINING, COMPILING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
 # NaN: not known.
 FIGURES = ("steps_per_s", "left_s", "return_mean", "return_std", "length_mean", "train_s")
 OF_TASKS = ("environment_faults", "observations_outside")  # of tasks of Gymnasium's alone
@@ -244,6 +245,8 @@ class Member:
     environment_faults: int | None = None
     observations_outside: int | None = None
     was_killed: bool = False  # its process, which gave no result
+    compiling_s: float = 0.0
+    _compiles_since: float = 0.0
     evaluations: dict[int, float] = field(default_factory=dict)  # mean return by step
 
     @property
@@ -266,13 +269,23 @@ class Member:
     def fail(self, error: RltError) -> None:
         self.take_end(RunEnd(FAILED, error.exit_code, str(error)))
 
+    def _end_compiling(self) -> None:
+        if self.state == COMPILING:
+            self.state = STARTING
+            self.compiling_s += time.monotonic() - self._compiles_since
+
     def take_end(self, end: RunEnd) -> None:
+        self._end_compiling()
         self.state = end.state
         if end.state == FAILED:
             self.error, self.exit_code = end.error, end.exit_code
 
     def take(self, values: Mapping[str, Any]) -> None:
         """Take the values of a report or of run.json; None is an unknown one."""
+        if values.get("activity") == COMPILING and self.state in RUNNING:
+            self.state, self._compiles_since = COMPILING, time.monotonic()
+            return
+        self._end_compiling()
         if self.state == STARTING and values["steps_per_s"] is not None:
             self.state = TRAINING
         self.step, self.steps = int(values["step"]), int(values["steps"])

@@ -38,6 +38,7 @@ from rltools_host.training.board import (
     view_of,
 )
 from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk
+from rltools_host.training.file_runs import resumable
 from rltools_host.training.held_run import held_step, unheard
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import (
@@ -68,7 +69,7 @@ def train(
 
     `signals` pause the run; Ctrl-C quits if it is not one of them.
     """
-    with open_plan(request) as plan:
+    with resumable(request) as request, open_plan(request) as plan:
         if request.built is None:
             build_program(plan)
         link = open_board(plan)

@@ -107,8 +107,8 @@ class TrainingService : public link::Service {
   }
 
  private:
-  // Less work than a training step, so that a turn of the main loop takes no longer than one. A step
-  // of another program's environment may take long.
+  // Less work than a training step, so that a turn of the main loop takes no longer than one. A
+  // step of another program's environment may take long.
   static constexpr int kEvaluationStepsAPoll = kIsExternal<typename E::Environment> ? 1 : 20;
 
   // -- commands -----------------------------------------------------------------------------------
@@ -232,9 +232,7 @@ class TrainingService : public link::Service {
     }
   }
 
-  bool has_all_steps() const {
-    return steps_done(training_) >= training_.hyperparameters.steps;
-  }
+  bool has_all_steps() const { return steps_done(training_) >= training_.hyperparameters.steps; }
 
   void begin_evaluating() {
     if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
@@ -395,7 +393,7 @@ class TrainingService : public link::Service {
   mavlink_rlt_evaluation_t best_evaluation_{};  // the first with the largest mean
   mavlink_rlt_evaluation_t last_evaluation_{};  // without episodes: there was none
   State state_ = RLT_STATE_IDLE;
-  bool evaluating_ = false;  // also at rest, where the evaluation goes on after it
+  bool evaluating_ = false;             // also at rest, where the evaluation goes on after it
   bool is_restored_ = false;            // the state is that of a checkpoint, and no step came after
   bool is_best_ = false;                // at rest: by the evaluation that has just ended
   float rest_above_ = math::kQuietNan;  // an evaluation's mean return that leads to a rest

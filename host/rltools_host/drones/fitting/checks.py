@@ -18,6 +18,7 @@ from rltools_host.drones.fitting.log import (
     FlightLog,
 )
 from rltools_host.drones.fitting.model import GRAVITY_M_S2
+from rltools_host.drones.fitting.rows import WIDEST_GAP, fresh_rows
 from rltools_host.drones.fitting.sensors import check_agreement
 
 SLOWEST_STEP_S = 0.0205  # 50 rows a second, with jitter
@@ -26,9 +27,10 @@ LONGEST_S = 600.0
 LARGEST_RATE_RAD_S = 80.0  # gyroscopes: 2,000 or 4,000 deg/s
 LARGEST_ACCELERATION_M_S2 = 320.0  # accelerometers: 16 or 32 g
 LARGEST_SPEED_M_S = 100.0
-WIDEST_GAP = 4.0  # of the usual step
 UNIT_ERROR = 0.05
 HELD_AT_LIMIT = 0.4  # the part of the rows in which a command may be 0 or 1
+SLOWEST_ROTOR_RAD_S, FASTEST_ROTOR_RAD_S = 30.0, 10_000.0
+SLOWEST_COMMANDS_HZ = 25.0
 SMALLEST_COMMAND_CHANGE = 0.002  # standard deviation
 
 
@@ -39,6 +41,7 @@ def check_log(log: FlightLog) -> list[str]:
     check_ranges(log)
     check_attitude(log)
     check_commands(log)
+    check_rotor_speeds(log)
     check_sensors(log)
     check_gravity(log)
     return check_agreement(log)
@@ -91,6 +94,8 @@ def check_ranges(log: FlightLog) -> None:
             row = int(np.argmax(np.any(np.abs(values) > largest, axis=1)))
             value = values[row, np.argmax(np.abs(values[row]))]
             raise log.fault(f"{value:g} {unit} is more than any flight has: {remedy}", row)
+    if log.commands is None:
+        return
     kind = "thrust" if log.commands_thrust else "speed"
     outside = np.any((log.commands < -1e-6) | (log.commands > 1.0 + 1e-6), axis=1)
     if np.any(outside):
@@ -108,6 +113,29 @@ def check_ranges(log: FlightLog) -> None:
         )
 
 
+def check_rotor_speeds(log: FlightLog) -> None:
+    """Check that measured speeds are those of four rotors that turn."""
+    if log.rotor_speeds is None:
+        return
+    for name, column in zip(ROTORS, log.rotor_speeds.T, strict=True):
+        rotor = name.replace("_", " ")
+        if np.ptp(column) == 0.0:
+            raise log.fault(f"the {rotor} rotor's measured speed is {column[0]:g} in all rows")
+        if np.any(column < 0.0):
+            row = int(np.argmax(column < 0.0))
+            raise log.fault(
+                f"the {rotor} rotor's measured speed is {column[row]:.4g} rad/s: write it without "
+                "the sign of its direction",
+                row,
+            )
+    largest = log.largest_speed
+    if not SLOWEST_ROTOR_RAD_S < largest < FASTEST_ROTOR_RAD_S:
+        raise log.fault(
+            f"its rotors turn with {largest:.4g} rad/s at most: rpm_* are mechanical turns a "
+            "minute (eRPM over half the motor's poles), rad_s_* are rpm times 0.10472"
+        )
+
+
 def check_attitude(log: FlightLog) -> None:
     """Check the quaternions' length of 1."""
     lengths = np.linalg.norm(log.attitude, axis=1)
@@ -121,6 +149,8 @@ def check_attitude(log: FlightLog) -> None:
 
 
 def check_commands(log: FlightLog) -> None:
+    if log.commands is None:
+        return
     at_limit = (log.commands <= 0.0) | (log.commands >= 1.0)
     part = at_limit.mean(axis=0)
     if part.max() > HELD_AT_LIMIT:
@@ -134,6 +164,12 @@ def check_commands(log: FlightLog) -> None:
         )
     if log.commands.std(axis=0).max() < SMALLEST_COMMAND_CHANGE:
         raise log.fault("its commands do not change: it is not of a flight, or of other columns")
+    rate = len(fresh_rows(log.commands)) / log.duration_s
+    if rate < SLOWEST_COMMANDS_HZ:
+        raise log.fault(
+            f"its commands change {rate:.0f} times a second and are held between: log them at the "
+            "rate at which they are sent"
+        )
     for name, command in zip(ROTORS, log.commands.T, strict=True):
         if np.ptp(command) == 0.0:
             raise log.fault(

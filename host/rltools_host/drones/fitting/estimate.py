@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from rltools_host.drones.fitting.model import (
     stepped,
     summed,
 )
+from rltools_host.drones.fitting.rotors import RotorMotion
 
 Array = NDArray[np.float64]
 Assumption = Callable[[Array], list[float]]  # differences in standard deviations
@@ -48,6 +50,8 @@ HIGHEST = np.full(COUNT, np.inf)
 LOWEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(5e-4)
 HIGHEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(1.0)
 LOWEST[P.LATENCY], HIGHEST[P.LATENCY] = -0.02, 0.06
+LOWEST[P.FORCE_LAG], HIGHEST[P.FORCE_LAG] = np.log(5e-4), np.log(0.2)
+LOWEST[P.FORCE_DELAY], HIGHEST[P.FORCE_DELAY] = -0.1, 0.1
 LOWEST[P.SHAPE_0], HIGHEST[P.SHAPE_0] = -0.3, 0.6
 LOWEST[P.SHAPE_1], HIGHEST[P.SHAPE_1] = -0.6, 1.5
 
@@ -58,6 +62,7 @@ SHAPE = (P.SHAPE_0, P.SHAPE_1)
 # 0 to 0.34; the rest is its square.
 USUAL_SHAPE, SHAPE_DEVIATION = (0.03, 0.1), (0.06, 0.2)
 
+MOST_REVERSE = 2.0  # times what least squares find: more is not shown
 FIRST_S, FACTOR = 0.3, 2.0  # the durations that are tried
 # Sizes are those of the parameters that were found before: until these move less than this, in
 # their standard errors.
@@ -139,6 +144,8 @@ def estimate(
 ) -> Estimate:
     """Estimate the free parameters from a start, with what is assumed of them."""
     lowest = LOWEST.copy()
+    if model.log.rotor_speeds is not None:  # stamped with no relation to commands
+        lowest[P.LATENCY] = -HIGHEST[P.LATENCY]
     if lowest_latency_s is not None:
         lowest[P.LATENCY] = lowest_latency_s
     bounds = lowest[free], HIGHEST[free]
@@ -211,6 +218,55 @@ def covariance_of(
     return sandwich * np.outer(widening, widening), count
 
 
+# -- errors of measured speeds --------------------------------------------------------------------
+
+GAINS = (P.GAIN_X, P.GAIN_Y, P.GAIN_Z)
+
+
+def between_regressions(model: Model, found: Estimate) -> Estimate:
+    """Return the estimate in the middle between two regressions, for measured speeds.
+
+    What a residual has beyond its sensor's noise is of gusts, which least squares allow for, or of
+    errors of the measured speeds and their times, which make the gains too small. The regression
+    the other way round is right where it is all of the speeds. The truth is between both: the
+    error has that distance as a uniform distribution. About yaw an error of a speed is seen as
+    momentum first, so it is compared with all that the rotors cause.
+    """
+    free = list(found.free)
+    jacobian = model.jacobian(found.theta, free)
+    residuals = model.residuals(found.theta)
+    theta, covariance = found.theta.copy(), found.covariance.copy()
+    for index, channel in zip(GAINS, (3, 4, 5), strict=True):
+        rows = residuals.channel == channel
+        caused = jacobian[rows, free.index(index)] * theta[index]
+        if index == P.GAIN_Z and P.MOMENTUM in free:
+            caused = caused + jacobian[rows, free.index(P.MOMENTUM)] * theta[P.MOMENTUM]
+        others = [k for k, other in enumerate(free) if other not in (index, P.THRUST, P.MOMENTUM)]
+        rest = jacobian[np.ix_(rows, others)]
+        own = caused - rest @ np.linalg.lstsq(rest, caused)[0]
+        white = model.whitened_noise(
+            channel, white_noise(model.log.angular_velocity[:, channel - 3])
+        )
+        excess = max(float((residuals.values[rows] ** 2).sum()) - rows.sum() * white**2, 0.0)
+        reverse = min(1.0 + excess / max(float((own**2).sum()), 1e-300), MOST_REVERSE)
+        factor, spread = 0.5 * (1.0 + reverse), (reverse - 1.0) / np.sqrt(12.0)
+        covariance[index, :] *= factor
+        covariance[:, index] *= factor
+        covariance[index, index] += (spread * theta[index]) ** 2
+        theta[index] *= factor
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return replace(found, theta=theta, covariance=covariance, errors=errors)
+
+
+def white_noise(values: Array) -> float:
+    """Return the standard deviation of white noise that a sensor's values can have at most: a
+    signal is in their differences too, the least in those of a high order if it is smooth."""
+    return min(
+        float(np.diff(values, n=order).std()) / np.sqrt(comb(2 * order, order))
+        for order in range(2, 7)
+    )
+
+
 # -- in gusts -------------------------------------------------------------------------------------
 
 
@@ -280,6 +336,8 @@ def widened(found: Estimate, moved: Array) -> Estimate:
 
 # -- where a fit begins: which rotor does what -----------------------------------------------------
 
+LATENCIES_S = (-0.03, -0.02, -0.01, 0.0, 0.01, 0.02, 0.03)
+FIRST_FORCE_LAG_S = 0.01
 LAGS_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.16, 0.25)  # that are tried for a beginning
 CLEAR = 8.0  # standard errors, by which a sign is known
 AXES = ("roll", "pitch", "yaw")
@@ -289,9 +347,9 @@ PATTERNS = np.stack([Y_SIGNS, -X_SIGNS, YAW_SIGNS])
 def begin(model: Model) -> Array:
     """Return a start for the fit; raise DamagedFileError where rotors or axes are not where they
     should be."""
-    lag_s, each, errors = answers_of_rotors(model)
+    started, each, errors = answers_of_rotors(model)
     check_rotors(model, each, errors)
-    together, clear = answers_of_axes(model, lag_s)
+    together, clear = answers_of_axes(model, started)
     log = model.log
     for axis, name in enumerate(AXES):
         if clear[axis] < -CLEAR:
@@ -308,8 +366,8 @@ def begin(model: Model) -> Array:
                 f"it has no {name} motion that its commands explain: fly quick turns about that "
                 "axis too, or look whether commands and gyroscope are of the same time"
             )
-    theta = np.zeros(COUNT)
-    theta[[P.LAG_UP, P.LAG_DOWN]] = np.log(lag_s)
+    theta = started.copy()
+    theta[P.FORCE_LAG] = np.log(FIRST_FORCE_LAG_S)
     motion = model.motions([theta])[0]
     lift = GRAVITY_M_S2 if log.acceleration is None else float(log.acceleration[:, 2].mean())
     theta[P.THRUST] = lift / float(motion.thrust.sum(axis=1).mean())
@@ -341,33 +399,49 @@ def regression(model: Model, inputs: Array) -> tuple[Array, Array, float]:
     return np.array(values)[:, :-1], np.array(errors)[:, :-1], left
 
 
-def impulses(model: Model, lags_s: tuple[float, ...]) -> list[Array]:
-    """Return the integrals of each rotor's thrust, for some lags: [row, 4]."""
+def starts(model: Model) -> list[Array]:
+    """Return the parameters that are tried for a beginning: lags of rotors, or delays of their
+    measured speeds."""
     sets = []
-    for lag_s in lags_s:
+    measured = model.log.rotor_speeds is not None
+    for each in LATENCIES_S if measured else LAGS_S:
         theta = np.zeros(COUNT)
-        theta[[P.LAG_UP, P.LAG_DOWN]] = np.log(lag_s)
+        if measured:
+            theta[P.LATENCY] = each
+        else:
+            theta[[P.LAG_UP, P.LAG_DOWN]] = np.log(each)
         sets.append(theta)
-    return [summed(motion.impulse) for motion in model.motions(sets)]
+    return sets
 
 
-def answers_of_rotors(model: Model) -> tuple[float, Array, Array]:
-    """Return the lag that explains the most, and each rotor's part in each axis, with standard
+def answers_of_rotors(model: Model) -> tuple[Array, Array, Array]:
+    """Return the start that explains the most, and each rotor's part in each axis, with standard
     errors."""
+    sets = starts(model)
     tried = [
-        (lag_s, *regression(model, inputs))
-        for lag_s, inputs in zip(LAGS_S, impulses(model, LAGS_S), strict=True)
+        (theta, *regression(model, np.hstack([summed(motion.impulse), *beside(model, motion)])))
+        for theta, motion in zip(sets, model.motions(sets), strict=True)
     ]
-    lag_s, values, errors, _ = min(tried, key=lambda entry: entry[3])
-    return lag_s, values, errors
+    theta, values, errors, _ = min(tried, key=lambda entry: entry[3])
+    return theta, values[:, :4], errors[:, :4]
 
 
-def answers_of_axes(model: Model, lag_s: float) -> tuple[Array, Array]:
+def answers_of_axes(model: Model, theta: Array) -> tuple[Array, Array]:
     """Return the common effect of the rotors of an axis, and its distance from 0 in standard
     errors."""
-    inputs = impulses(model, (lag_s,))[0] @ PATTERNS.T
-    values, errors, _ = regression(model, inputs)
-    return np.diag(values), np.diag(values) / np.maximum(np.diag(errors), 1e-12)
+    motion = model.motions([theta])[0]
+    inputs = [summed(motion.impulse) @ PATTERNS.T, *beside(model, motion)]
+    values, errors, _ = regression(model, np.hstack(inputs))
+    each, error = np.diag(values), np.diag(errors)
+    return each, each / np.maximum(error, 1e-12)
+
+
+def beside(model: Model, motion: RotorMotion) -> list[Array]:
+    """Return what else turns a body whose rotors' speeds were measured: [row, n]."""
+    if model.log.rotor_speeds is None:
+        return []
+    drift = [] if model.drift is None else [model.drift[:, :2]]
+    return [motion.speed @ YAW_SIGNS[:, None], *drift]
 
 
 def check_rotors(model: Model, values: Array, errors: Array) -> None:
@@ -388,6 +462,8 @@ def check_rotors(model: Model, values: Array, errors: Array) -> None:
             "commands and at the signs of the angular velocity"
         )
     kind = "thrust" if model.log.commands_thrust else "speed"
+    if model.log.rotor_speeds is not None:
+        kind = "the measured speed of"
     moved = [
         f"{kind}_{ROTORS[rotor]} is of the {ROTORS[index].replace('_', ' ')} one"
         for rotor, index in enumerate(seen)

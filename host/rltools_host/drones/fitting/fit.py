@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,6 +17,7 @@ from rltools_host.drones.fitting.estimate import (
     Assumption,
     Estimate,
     begin,
+    between_regressions,
     estimate,
     estimate_in_gusts,
     inertia_x_and_y,
@@ -24,9 +25,11 @@ from rltools_host.drones.fitting.estimate import (
     usual_inertia_z,
     widened,
 )
-from rltools_host.drones.fitting.log import FlightLog
+from rltools_host.drones.fitting.log import SPEED, THRUST, FlightLog
 from rltools_host.drones.fitting.model import COUNT, Model, P
+from rltools_host.drones.fitting.response import SEEN, Response, fit_response
 from rltools_host.drones.fitting.rotors import SHORTEST_LAG_S
+from rltools_host.drones.fitting.rows import liveliest, prepared
 
 Array = NDArray[np.float64]
 
@@ -36,9 +39,12 @@ WIDEST_INERTIA_Z = 0.15
 WIDEST_SHAPE = 0.25  # of thrust's parts at rest and proportional to speed
 DRAGS = (P.DRAG_X, P.DRAG_Y, P.DRAG_Z)
 ALL_DRAGS = (*DRAGS, P.SPIN_DRAG)
+OF_MEASURED = (P.FLAPPING, P.MOMENTUM, P.FORCE_LAG, P.FORCE_DELAY)  # rotor speeds
 # What is left over a sensor's noise, in parts of it, without gusts: chance alone makes about
 # 1 / sqrt(rows).
 CALM, CALM_ROWS = 0.1, 5.0
+MOST_LEFT = 0.8  # of the measured speeds' deviation, that commands may leave
+SHORTEST_SEEN = 0.25  # lag, in rows
 WEAKEST = 0.3  # motion, in a gyroscope's noise
 
 
@@ -54,6 +60,11 @@ class Fit:
     knows_yaw: bool
     warnings: tuple[str, ...]
     residuals: dict[str, tuple[float, float]]  # channel: what is left, the sensor's noise
+    # Of measured rotor speeds: the one at which thrust is the greatest, rad/s, and whether the log
+    # says so; the delay of their times.
+    greatest_rad_s: float | None = None
+    knows_greatest: bool = True
+    speed_delay_s: float = 0.0
 
     def value(self, function: Callable[[Array], float]) -> float:
         return float(function(self.estimate.theta))
@@ -93,7 +104,9 @@ class Fit:
 
 def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
     """Estimate the parameters that explain a log; raise an RltError where that is not possible."""
+    log = prepared(log)
     unchecked = check_log(log)
+    log = liveliest(log)
     has_arms = rotor_x_m is not None and rotor_y_m is not None
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
     model = Model(log, *arms)
@@ -109,9 +122,22 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
         first = estimate_all(model, in_gusts.estimate.theta)
         found, held, no_lag = estimate_what_is_seen(model, first)
         found = widened(found, moved)
+    if log.rotor_speeds is not None:
+        found = between_regressions(model, found)
     strength = model.driven(found.theta) / found.noise[-3:]
+    left_over = noise_table(model, found)
     require_motion(log, found, strength)
     knows_yaw = is_yaw_known(found, strength)
+    measured: tuple[float | None, bool, float] = (None, True, 0.0)
+    if log.rotor_speeds is not None:
+        delay_s = float(found.theta[P.LATENCY])
+        found, greatest = with_response(log, found)
+        measured = (greatest, log.commands is not None, delay_s)
+        no_lag = {
+            index
+            for index in (P.LAG_UP, P.LAG_DOWN)
+            if index in found.free and found.theta[index] < np.log(SHORTEST_SEEN * log.step_s)
+        }
     return Fit(
         log,
         found,
@@ -123,7 +149,8 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
             *warnings(log, found, held, knows_yaw, "" if is_calm else misfitting, misfit),
             *unchecked,
         ),
-        noise_table(model, found),
+        left_over,
+        *measured,
     )
 
 
@@ -133,7 +160,7 @@ def estimate_all(model: Model, start: Array) -> Estimate:
 
 
 def free_and_assumed(log: FlightLog) -> tuple[list[int], list[Assumption]]:
-    if log.commands_thrust:
+    if log.commands_thrust and log.rotor_speeds is None:
         return [index for index in range(COUNT) if is_in(log, index) or index in SHAPE], [
             usual_curve
         ]
@@ -153,7 +180,8 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
     """Estimate with parameters held at 0 or assumed, and without the lags of `no_lag`."""
     free, assumed = free_and_assumed(model.log)
     theta = start.copy()
-    if P.SHAPE_1 in held:
+    assumes_curve = P.SHAPE_1 in held and model.log.rotor_speeds is None
+    if assumes_curve:
         assumed.append(usual_curve)
         theta[list(SHAPE)] = USUAL_SHAPE
     if P.INERTIA_Z in held:
@@ -163,9 +191,9 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
     if no_lag and np.any(np.exp(theta[lags]) > SHORTEST_LAG_S * 1.01):
         theta[P.LATENCY] += np.exp(theta[lags]).mean()  # what they had of a lag
         theta[lags] = np.log(SHORTEST_LAG_S)
-    nothing = held - {P.SHAPE_1, P.INERTIA_Z}
-    if P.SHAPE_1 in held:
-        nothing -= {P.SHAPE_0}
+    nothing = held - {P.INERTIA_Z}
+    if assumes_curve:
+        nothing -= {*SHAPE}
     theta[list(nothing)] = 0.0
     free = [index for index in free if index not in nothing | no_lag]
     # Rotors without lag jump: what comes before its command would be nowhere smooth.
@@ -174,9 +202,16 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
 
 def is_in(log: FlightLog, index: int) -> bool:
     """Return whether the log's columns can show a parameter."""
+    if log.rotor_speeds is not None:
+        if index in (P.LAG_UP, P.LAG_DOWN, *SHAPE):
+            return False  # thrust is taken as the square of the measured speed
+        if index == P.FORCE_LAG:
+            return log.acceleration is not None
+    elif index in OF_MEASURED:
+        return False
     if index in SHAPE:
         return not log.commands_thrust
-    if index in DRAGS:
+    if index in (*DRAGS, P.FLAPPING):
         return log.velocity is not None
     if index in (P.OFFSET_X, P.OFFSET_Y):
         return log.acceleration is not None
@@ -187,7 +222,13 @@ def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
     """Return the parameters that the log does not show, and the lags that are shorter than it
     shows."""
     theta, held = first.theta, set()
-    if not log.commands_thrust and max(map(first.half_width, SHAPE)) > WIDEST_SHAPE:
+    if log.rotor_speeds is not None:
+        held |= {
+            index
+            for index in (P.FLAPPING, P.MOMENTUM)
+            if index in first.free and theta[index] < first.half_width(index)
+        }
+    elif not log.commands_thrust and max(map(first.half_width, SHAPE)) > WIDEST_SHAPE:
         held |= set(SHAPE)
     elif not log.commands_thrust and theta[P.SHAPE_0] < 0.0:
         held.add(P.SHAPE_0)  # a rotor at rest does not pull
@@ -197,8 +238,10 @@ def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
             held.add(index)
     if first.half_width(P.INERTIA_Z) > WIDEST_INERTIA_Z * abs(theta[P.INERTIA_Z]):
         held.add(P.INERTIA_Z)
-    shortest = np.log(0.25 * log.step_s)
-    no_lag = {index for index in (P.LAG_UP, P.LAG_DOWN) if theta[index] < shortest}
+    shortest = np.log(SHORTEST_SEEN * log.step_s)
+    no_lag = {
+        index for index in (P.LAG_UP, P.LAG_DOWN) if index in first.free and theta[index] < shortest
+    }
     return {int(index) for index in held}, {int(index) for index in no_lag}
 
 
@@ -226,6 +269,59 @@ def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
                 f"it does not show how long the rotors take to get {what}: fly with quicker "
                 "changes of thrust, roll and pitch, or longer"
             )
+
+
+def with_response(log: FlightLog, found: Estimate) -> tuple[Estimate, float]:
+    """Return the estimate with lags, latency and the greatest speed by the commands, where there
+    are some; else the greatest speed is the largest in the log."""
+    theta, covariance = found.theta.copy(), found.covariance.copy()
+    free = [index for index in found.free if index != P.LATENCY]
+    covariance[P.LATENCY, :] = covariance[:, P.LATENCY] = 0.0
+    if log.commands is None:
+        theta[P.LATENCY] = 0.0
+        return replace(
+            found,
+            theta=theta,
+            covariance=covariance,
+            errors=np.sqrt(np.diag(covariance)),
+            free=tuple(free),
+        ), log.largest_speed
+    response = fit_response(log)
+    seen = response.estimate
+    check_response(log, response)
+    theta[list(SEEN)] = seen.theta[list(SEEN)]
+    theta[P.LATENCY] += found.theta[P.LATENCY]  # to what the sensors say
+    covariance[np.ix_(SEEN, SEEN)] = seen.covariance[np.ix_(SEEN, SEEN)]
+    covariance[P.LATENCY, P.LATENCY] += found.covariance[P.LATENCY, P.LATENCY]
+    ratio = response.greatest_rad_s / log.largest_speed
+    scales = np.ones(COUNT)
+    scales[P.THRUST], scales[P.MOMENTUM] = ratio**2, ratio
+    theta *= scales
+    covariance *= np.outer(scales, scales)
+    error = 2.0 * response.greatest_error / response.greatest_rad_s
+    covariance[P.THRUST, P.THRUST] += (error * theta[P.THRUST]) ** 2
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return Estimate(
+        theta, errors, covariance, (*SEEN, *free), found.blocks, found.noise
+    ), response.greatest_rad_s
+
+
+def check_response(log: FlightLog, response: Response) -> None:
+    """Raise DamagedFileError where the measured speeds do not follow the commands."""
+    for index, what in ((P.LAG_UP, "faster"), (P.LAG_DOWN, "slower")):
+        if response.estimate.half_width(index) > WIDEST_LAG:
+            raise log.fault(
+                f"its measured speeds do not show how long the rotors take to get {what}: fly with "
+                "quicker changes, or leave the commands out"
+            )
+    assert log.rotor_speeds is not None
+    if response.greatest_rad_s <= 0.5 * log.largest_speed or response.left_rad_s > (
+        MOST_LEFT * float(log.rotor_speeds.std())
+    ):
+        raise log.fault(
+            "its measured speeds do not follow its commands: look at their order, or leave the "
+            "commands out"
+        )
 
 
 def noise_table(model: Model, found: Estimate) -> dict[str, tuple[float, float]]:
@@ -259,24 +355,49 @@ def warnings(
             "it has too little yaw motion: the rotors' torque is not known; fly quick turns to "
             "both sides"
         )
-    if P.SHAPE_1 in held:
+    if P.SHAPE_1 in held and log.rotor_speeds is None:
         sentences.append(
             "the thrust was changed too little for its curve over rotor speed: it was taken as "
             "published ones are, nearly its square"
         )
-    if theta[P.LATENCY] < -1.5 * log.step_s:
+    if log.rotor_speeds is None and theta[P.LATENCY] < -1.5 * log.step_s:
         sentences.append(
             f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before the command: the "
             "commands are stamped too late, or the sensors too early"
         )
-    if misfitting:
+    if log.rotor_speeds is not None:
+        sentences += notes_on_speeds(log, misfitting, misfit)
+    elif misfitting:
         sentences.append(
             f"{misfitting} differed from the model by {misfit:.1f} times its sensor's noise: "
             "gusts, a battery that sags, a loose part or columns of different times; taken as "
             "gusts, which makes the intervals wider"
         )
+    sentences += log.notes
     if log.unused:
         sentences.append(f"columns that are not used: {', '.join(log.unused)}")
+    return sentences
+
+
+def notes_on_speeds(log: FlightLog, misfitting: str, misfit: float) -> list[str]:
+    sentences = []
+    if misfitting:
+        sentences.append(
+            f"{misfitting} differed from the model by {misfit:.1f} times its sensor's noise: "
+            "errors of the measured speeds and of the rows' times, air that moves, a battery that "
+            "sags; the intervals reach from none of it in the speeds to all of it"
+        )
+    if log.commands is None:
+        sentences.append(
+            f"assumed: the greatest rotor speed is the largest in the log, {log.largest_speed:.0f} "
+            f"rad/s; state it by the commands, {THRUST[0]} or {SPEED[0]} and so on, which "
+            "show the lags too"
+        )
+    if log.velocity is None:
+        sentences.append(
+            "without velocity_* the turning back of a drone that moves sideways is not seen, and "
+            "the inertias are too large if it flew fast"
+        )
     return sentences
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import io
 import json
 import math
+import os
+import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.build import tools
+from rltools_host.drones.fitting import formats
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.files import read_limited
 
@@ -28,13 +34,18 @@ ACCELERATION = tuple(f"acceleration_{axis}_m_s2" for axis in "xyz")
 VELOCITY = tuple(f"velocity_{axis}_m_s" for axis in "xyz")
 THRUST = tuple(f"thrust_{rotor}" for rotor in ROTORS)
 SPEED = tuple(f"speed_{rotor}" for rotor in ROTORS)
+RAD_S = tuple(f"rad_s_{rotor}" for rotor in ROTORS)
+RPM = tuple(f"rpm_{rotor}" for rotor in ROTORS)
 REQUIRED = (TIME, *ATTITUDE, *ANGULAR_VELOCITY)
-KNOWN = (*REQUIRED, *ACCELERATION, *VELOCITY, *THRUST, *SPEED)
+KNOWN = (*REQUIRED, *ACCELERATION, *VELOCITY, *THRUST, *SPEED, *RAD_S, *RPM)
 
 LARGEST_FILE = 400_000_000  # bytes
 LARGEST_NUMBER = 1e17  # of any column: microseconds since 1970 are 2e15
 MIN_ROWS = 200
+MOST_FACTS = 1000  # lines above a header
+ULOG_GROUP = "ulog"  # of Python packages
 LONGEST_NAME = 80
+OVERSHOOT, FEW_OVER = 0.1, 0.02  # of commands beyond 0 to 1; the part of them
 
 
 @dataclass(frozen=True)
@@ -49,9 +60,11 @@ class FlightLog:
     angular_velocity: Array  # [row, 3], body
     acceleration: Array | None  # [row, 3], specific force, body
     velocity: Array | None  # [row, 3], world
-    commands: Array  # [row, 4], 0 to 1
+    commands: Array | None  # [row, 4], 0 to 1
     commands_thrust: bool  # fractions of the greatest thrust; else of the greatest rotor speed
     unused: tuple[str, ...]  # columns that are not known
+    rotor_speeds: Array | None = None  # [row, 4], measured, rad/s
+    notes: tuple[str, ...] = ()  # on what was done to its rows
 
     @property
     def duration_s(self) -> float:
@@ -62,6 +75,18 @@ class FlightLog:
         """Return the median time from row to row."""
         return float(np.median(np.diff(self.time_s)))
 
+    @cached_property
+    def largest_speed(self) -> float:
+        """Return the largest speed of a rotor that was measured, rad/s."""
+        assert self.rotor_speeds is not None
+        return float(self.rotor_speeds.max())
+
+    def speed_fractions(self) -> Array:
+        """Return the measured speeds as fractions of the largest one."""
+        assert self.rotor_speeds is not None
+        result: Array = self.rotor_speeds / self.largest_speed
+        return result
+
     def fault(self, reason: str, row: int | None = None) -> DamagedFileError:
         """Return the error for a log that cannot be used."""
         line = "" if row is None else f", line {self.lines[row]}"
@@ -69,17 +94,68 @@ class FlightLog:
 
 
 def read_log(path: Path) -> FlightLog:
-    """Read the log of a file; raise DamagedFileError with the position in the file and the
-    remedy."""
+    """Read the log of a file, by its first bytes and names; raise DamagedFileError with the
+    position in the file and the remedy."""
+    if head_of(path).startswith(formats.ULOG):
+        tools.ensure_group(ULOG_GROUP)
+        table = formats.px4(path)
+        lines = np.arange(len(table.columns[TIME])) + 1
+        return log_of(path, digest_of(path), lines, checked_table(path, table), (), table.notes)
     text, digest = text_of(path)
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    facts: dict[str, str] = {}
     try:
-        header = next(rows, [])
-        names = checked_header(path, [name.strip() for name in header])
-        lines, values = values_of(path, names, rows)
+        names = [name.strip() for name in next(rows, [])]
+        while len(names) == 2 and len(facts) < MOST_FACTS:  # of the Blackbox Explorer
+            facts[names[0]] = names[1]
+            names = [name.strip() for name in next(rows, [])]
+        foreign = None
+        if formats.is_betaflight(names):
+            foreign = formats.betaflight_columns(names)
+        elif formats.is_crazyflie(names):
+            foreign = formats.crazyflie_columns(names)
+        else:
+            names = checked_header(path, names)
+        known = set(KNOWN) if foreign is None else foreign
+        lines, values = values_of(path, names, known, rows, text)
     except csv.Error as error:
         raise DamagedFileError(f"{path}, line {rows.line_num}: it is not CSV: {error}") from None
-    columns = {name: values[:, index] for index, name in enumerate(names) if name}
+    columns = {name: values[:, index] for index, name in enumerate(names) if name in known}
+    if foreign is None:
+        unused = tuple(name for name in names if name not in KNOWN)
+        return log_of(path, digest, lines, columns, unused, [])
+    if formats.is_betaflight(names):
+        table = formats.betaflight(path, columns, facts)
+    else:
+        table = formats.crazyflie(path, columns)
+    return log_of(path, digest, lines, checked_table(path, table), (), table.notes)
+
+
+def checked_table(path: Path, table: formats.Table) -> dict[str, Array]:
+    """Return the columns of another flight controller's log; raise DamagedFileError where one is
+    missing or has numbers that are none."""
+    names = checked_header(path, list(table.columns))
+    if len(table.columns[TIME]) < MIN_ROWS:
+        raise DamagedFileError(
+            f"{path} has {len(table.columns[TIME])} rows of a flight: at least "
+            f"{MIN_ROWS} are needed"
+        )
+    for name in names:
+        column = table.columns[name]
+        if not np.all(np.abs(column) < LARGEST_NUMBER):
+            raise DamagedFileError(f"{path}: {name} has numbers that are no measurements")
+    return table.columns
+
+
+def log_of(
+    path: Path,
+    digest: str,
+    lines: NDArray[np.int64],
+    columns: Mapping[str, Array],
+    unused: tuple[str, ...],
+    notes: Sequence[str],
+) -> FlightLog:
+    """Return the log of columns by the names of docs/fit.md, which are all there."""
 
     def group(wanted: tuple[str, ...]) -> Array | None:
         if wanted[0] not in columns:
@@ -88,10 +164,21 @@ def read_log(path: Path) -> FlightLog:
 
     attitude, rates = group(ATTITUDE), group(ANGULAR_VELOCITY)
     thrust, speed = group(THRUST), group(SPEED)
-    commands = speed if thrust is None else thrust
+    rad_s, rpm = group(RAD_S), group(RPM)
+    if rpm is not None:
+        rad_s = rpm * (2.0 * np.pi / 60.0)
+    commands, said = speed if thrust is None else thrust, list(notes)
+    if commands is not None:
+        over = (commands < -1e-6) | (commands > 1.0 + 1e-6)
+        least, most = float(commands.min()), float(commands.max())
+        if 0.0 < over.mean() < FEW_OVER and least > -OVERSHOOT and most < 1.0 + OVERSHOOT:
+            said.append(
+                f"commands from {least:.3g} to {most:.3g} were taken as 0 to 1: of a filter that "
+                "overshoots?"
+            )
+            commands = np.clip(commands, 0.0, 1.0)
     assert attitude is not None
     assert rates is not None
-    assert commands is not None
     return FlightLog(
         path,
         digest,
@@ -103,8 +190,39 @@ def read_log(path: Path) -> FlightLog:
         group(VELOCITY),
         commands,
         thrust is not None,
-        tuple(name for name in names if name not in KNOWN),
+        unused,
+        rad_s,
+        tuple(said),
     )
+
+
+def checked_file(path: Path) -> None:
+    """Raise UsageError unless it is a plain file that is not too large."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise UsageError(f"cannot read {path}: {os.strerror(errno.EISDIR)}")
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"cannot read {path}: it is no plain file")
+    if status.st_size > LARGEST_FILE:
+        raise UsageError(f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight")
+
+
+def head_of(path: Path) -> bytes:
+    """Return a file's first bytes."""
+    checked_file(path)
+    try:
+        with path.open("rb") as file:
+            return file.read(len(formats.ULOG))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def text_of(path: Path) -> tuple[str, str]:
@@ -151,17 +269,21 @@ def checked_header(path: Path, names: list[str]) -> list[str]:
             "them says how large the thrust is"
         )
     given = [columns for columns in (THRUST, SPEED) if any(name in names for name in columns)]
-    if not given:
+    measured = [columns for columns in (RAD_S, RPM) if any(name in names for name in columns)]
+    if not given and not measured:
         raise fault(
             f"the commands are missing: name them {THRUST[0]} and so on (fractions of the greatest "
-            f"thrust) or {SPEED[0]} (of the greatest rotor speed)"
+            f"thrust) or {SPEED[0]} (of the greatest rotor speed), or measured speeds {RPM[0]} or "
+            f"{RAD_S[0]}"
         )
+    if len(measured) == 2:
+        raise fault(f"both {RPM[0]} and {RAD_S[0]} are there: keep one of them")
     if len(given) == 2:
         raise fault(
             f"both {THRUST[0]} and {SPEED[0]} are there: keep the commands that the motors got"
         )
     groups = [columns for columns in (ACCELERATION, VELOCITY) if any(n in names for n in columns)]
-    for columns in (*given, *groups):
+    for columns in (*given, *measured, *groups):
         for name in columns:
             if name not in names:
                 raise fault(f"the column {name} is missing: {hint(name, names)}")
@@ -184,10 +306,14 @@ def is_number(text: str) -> bool:
 def values_of(
     path: Path,
     names: list[str],
+    known: set[str],
     rows: csv._reader,  # type: ignore[name-defined]
+    text: str,
 ) -> tuple[NDArray[np.int64], Array]:
     """Return the line of each row, and the numbers of the known columns, 0 in others."""
-    known = [index for index, name in enumerate(names) if name in KNOWN]
+    places = [index for index, name in enumerate(names) if name in known]
+    if quick := quick_values(names, places, rows.line_num, text):
+        return quick
     lines: list[int] = []
     values: list[list[float]] = []
     for cells in rows:
@@ -200,7 +326,7 @@ def values_of(
                 "the file is cut off or damaged there"
             )
         row = [0.0] * len(names)
-        for index in known:
+        for index in places:
             row[index] = number(path, line, names[index], cells[index])
         lines.append(line)
         values.append(row)
@@ -210,6 +336,27 @@ def values_of(
             "of 250 a second"
         )
     return np.array(lines), np.array(values)
+
+
+def quick_values(
+    names: list[str], places: list[int], header: int, text: str
+) -> tuple[NDArray[np.int64], Array] | None:
+    """Return what values_of() does, with NumPy's reader; None where a row is not plain numbers."""
+    body = text.split("\n")[header:]
+    if body and not body[-1].strip():
+        body.pop()
+    commas = len(names) - 1
+    if len(body) < MIN_ROWS or '"' in text or any(row.count(",") != commas for row in body):
+        return None
+    try:
+        found = np.loadtxt(body, delimiter=",", usecols=places, comments=None, ndmin=2)
+    except ValueError:
+        return None
+    if len(found) != len(body) or not np.all(np.abs(found) < LARGEST_NUMBER):
+        return None
+    values = np.zeros((len(found), len(names)))
+    values[:, places] = found
+    return np.arange(len(found)) + header + 1, values
 
 
 def number(path: Path, line: int, name: str, text: str) -> float:

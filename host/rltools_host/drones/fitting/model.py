@@ -24,11 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
 from scipy.optimize import minimize
-from scipy.signal import lfilter
+from scipy.signal import lfilter, lfiltic
 from scipy.spatial.transform import Rotation
 
 from rltools_host.drones.fitting.log import FlightLog
-from rltools_host.drones.fitting.rotors import RotorMotion, RotorParameters, motions
+from rltools_host.drones.fitting.rotors import (
+    RotorMotion,
+    RotorParameters,
+    measured_motion,
+    motions,
+)
 
 Array = NDArray[np.float64]
 
@@ -36,6 +41,7 @@ Array = NDArray[np.float64]
 # integrated), duration in seconds.
 FIRST, FIRST_INTEGRATED = (0.5, 0.3), (10.0, 0.3)
 SIZES, DURATIONS_S = (1e-3, 1e4), (0.02, 10.0)
+PULSE_ROWS = 5000  # after which a filter's answer to one is over
 FIRST_STEP, LAST_STEP = 1.4, 0.05  # of the logarithms
 
 
@@ -79,6 +85,13 @@ class Filter:
         starts = self._filtered(np.ones((len(gusts), rows)) * integrated[:, None])
         lengths = np.linalg.norm(starts, axis=1, keepdims=True)
         self._starts = starts / np.where(integrated[:, None], lengths, 1.0)
+
+    def amplification(self, channel: int) -> float:
+        """Return the factor by which white noise gets larger or smaller."""
+        b, a = self._filters[channel]
+        pulse = np.zeros(PULSE_ROWS)
+        pulse[0] = 1.0
+        return float(np.linalg.norm(lfilter(b, a, pulse)))
 
     def _filtered(self, values: Array) -> Array:
         return np.stack(
@@ -172,6 +185,12 @@ class P(IntEnum):
     TWIST_X = 16  # what the rotors' differences leave over, rad/s^2
     TWIST_Y = 17
     TWIST_Z = 18
+    # Of the body's sideways velocity, which turns it back (the rotors' flapping), m/s.
+    FLAPPING = 19
+    # Momentum of a rotor at its greatest speed, by inertia_z: what a rotor takes as it gets faster.
+    MOMENTUM = 20
+    FORCE_LAG = 21  # of the accelerometer's filter, natural logarithm of seconds
+    FORCE_DELAY = 22  # of the accelerometer against the gyroscope, s
 
 
 ROTOR_INDICES = (P.LAG_UP, P.LAG_DOWN, P.LATENCY, P.SHAPE_0, P.SHAPE_1)
@@ -179,7 +198,8 @@ COUNT = len(P)
 # For finite differences; each is small against what matters and large against rounding.
 STEPS = np.full(COUNT, 1e-4)
 STEPS[[P.LAG_UP, P.LAG_DOWN]] = 0.01
-STEPS[P.LATENCY] = 2e-4
+STEPS[[P.LATENCY, P.FORCE_DELAY]] = 2e-4
+STEPS[P.FORCE_LAG] = 0.01
 STEPS[[P.SHAPE_0, P.SHAPE_1]] = 1e-3
 
 
@@ -252,6 +272,11 @@ class Model:
         self._products = self._integral(rates[:, [1, 2, 0]] * rates[:, [2, 0, 1]])
         self._time = log.time_s - log.time_s[0]
         self._air = None if log.velocity is None else back(log.attitude, log.velocity)
+        self.drift = (
+            None
+            if self._air is None
+            else self._integral(self._air[:, [1, 0, 2]] * np.array([1.0, -1.0, 0.0]))
+        )
         if log.acceleration is None:
             assert log.velocity is not None
             assert self._air is not None
@@ -269,6 +294,9 @@ class Model:
         """Return the motion of the rotors for each vector of parameters."""
         log = self.log
         parameters = [rotor_parameters(theta) for theta in sets]
+        if log.rotor_speeds is not None:
+            return [measured_motion(log.time_s, log.speed_fractions(), each) for each in parameters]
+        assert log.commands is not None
         return motions(log.time_s, log.commands, log.commands_thrust, parameters)
 
     def turning(self, motion: RotorMotion) -> Array:
@@ -285,8 +313,15 @@ class Model:
         other = coupling - theta[P.SPIN_DRAG] * self._rates
         driven = theta[P.THRUST] * self.turning(motion)
         twists = theta[[P.TWIST_X, P.TWIST_Y, P.TWIST_Z]] * self._time[:, None]
+        if self.drift is not None and theta[P.FLAPPING]:
+            other = other + theta[P.FLAPPING] * self.drift
         gains = theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]]
+        momentum = theta[P.MOMENTUM] * (motion.speed @ YAW_SIGNS)
+        if theta[P.MOMENTUM]:  # which the body's turns also tilt
+            tilted = self.log.angular_velocity[:, [1, 0]] * (jz * momentum)[:, None]
+            other[:, :2] += self._integral(tilted * np.array([1.0, -1.0]))
         result: Array = gains * driven + np.array([1.0 / jx, 1.0 / jy, 1.0 / jz]) * other + twists
+        result[:, 2] += momentum
         return result
 
     def driven(self, theta: Array) -> Array:
@@ -308,17 +343,34 @@ class Model:
             force[:, :2] += theta[[P.OFFSET_X, P.OFFSET_Y]]
             if self._air is not None:
                 force = force - drag * self._air
-            other = log.acceleration - force
+            other = log.acceleration - self._filtered(force, theta)
         else:
             lifted = theta[P.THRUST] * motion.impulse.sum(axis=1, keepdims=True) * self._up
             speed = summed(lifted) + self._fallen
             for value, resisted in zip(drag, self._resisted, strict=True):
                 speed -= value * resisted
             assert log.velocity is not None
+            if log.rotor_speeds is not None and theta[P.FORCE_DELAY]:
+                speed = shifted(speed, log.time_s, theta[P.FORCE_DELAY])
             other = log.velocity - speed
         turning = log.angular_velocity - self.rates(theta, motion)
         result: Array = np.concatenate([other, turning], axis=1).T
         return result
+
+    def _filtered(self, force: Array, theta: Array) -> Array:
+        """Return what an accelerometer with a filter of the first order and a delay shows."""
+        if self.log.rotor_speeds is None:
+            return force
+        kept = float(np.exp(-self.log.step_s / np.exp(theta[P.FORCE_LAG])))
+        # Of lines from row to row: the filter of a ramp, exact at a constant one.
+        lines = 0.5 * (force[1:] + force[:-1])
+        b, a = np.array([1.0 - kept]), np.array([1.0, -kept])
+        later = [
+            lfilter(b, a, column, zi=lfiltic(b, a, [first]))[0]
+            for column, first in zip(lines.T, force[0], strict=True)
+        ]
+        slow = np.concatenate([force[:1], np.stack(later, axis=1)])
+        return shifted(slow, self.log.time_s, theta[P.FORCE_DELAY])
 
     def settled(self, theta: Array) -> Array:
         """Return the differences after the rotors have settled."""
@@ -333,6 +385,12 @@ class Model:
             for windows, values in zip(self._windows_of, differences, strict=True)
         ]
         return np.concatenate(parts)
+
+    def whitened_noise(self, channel: int, noise: float) -> float:
+        """Return the standard deviation that a sensor's white noise has in the residuals."""
+        if self.gusts is None:
+            return noise * float(np.sqrt(self._freedom[channel]))
+        return noise * self.gusts.amplification(channel)
 
     def residuals(self, theta: Array) -> Residuals:
         left = self._left(self.differences(theta, self.motions([theta])[0]))
@@ -356,7 +414,7 @@ class Model:
 
 def scale(theta: Array, index: int) -> float:
     """Return the size to which a step is relative, where a parameter may be of any size."""
-    if index in ROTOR_INDICES:
+    if index in (*ROTOR_INDICES, P.FORCE_LAG, P.FORCE_DELAY):
         return 1.0
     return max(abs(float(theta[index])), 1e-3)
 
@@ -372,6 +430,12 @@ def integral(values: Array, time_s: Array) -> Array:
     """Integrate [row, n] values from the first row to each."""
     result: Array = cumulative_trapezoid(values, time_s, axis=0, initial=0.0)
     return result
+
+
+def shifted(values: Array, time_s: Array, delay_s: float) -> Array:
+    """Return [row, n] values as they are after a delay."""
+    at = time_s - delay_s
+    return np.stack([np.interp(at, time_s, column) for column in values.T], axis=1)
 
 
 def summed(steps: Array) -> Array:

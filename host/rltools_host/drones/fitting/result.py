@@ -84,6 +84,8 @@ class FitResult:
         return Value(name, unit, value, low, high, source)
 
     def _lag(self, name: str, index: int) -> Value:
+        if index not in self.fit.estimate.free and index not in self.fit.no_lag:
+            return Value(name, "s", None, source=UNKNOWN)
         if index in self.fit.no_lag:
             return Value(name, "s", 0.0, 0.0, 0.5 * self.fit.log.step_s)
         return self._value(name, "s", lambda theta: float(np.exp(theta[index])), True)
@@ -98,18 +100,26 @@ class FitResult:
     def per_mass(self) -> list[Value]:
         """Return the values that need no mass; without the rotors' positions, inertias per
         distance."""
+        measured = self.fit.greatest_rad_s is not None
         arm = "m^2" if self.fit.has_arms else "m"
         over = "mass" if self.fit.has_arms else "(mass rotor_{})"
         shape = ASSUMED if self._shape_is_assumed else FITTED
         values = [
-            self._value("greatest thrust of a rotor / mass", "m/s^2", part(P.THRUST), True),
+            *(self._of_speeds() if measured else ()),
+            self._value(
+                "greatest thrust of a rotor / mass", "m/s^2", part(P.THRUST), True, self._greatest
+            ),
             *(
                 self._value(f"thrust_{power} / mass", "m/s^2", thrust_part(power), source=shape)
-                for power in range(3)
+                for power in (() if measured else range(3))
             ),
             self._lag("lag_up_s", P.LAG_UP),
             self._lag("lag_down_s", P.LAG_DOWN),
-            self._value("latency of the commands", "s", part(P.LATENCY)),
+            *(
+                [self._value("latency of the commands", "s", part(P.LATENCY))]
+                if P.LATENCY in self.fit.estimate.free
+                else []
+            ),
             self._value(f"inertia_x / {over.format('y')}", arm, inertia(0), True),
             self._value(f"inertia_y / {over.format('x')}", arm, inertia(1), True),
         ]
@@ -122,6 +132,40 @@ class FitResult:
             for index, axis in zip(DRAGS, "xyz", strict=True)
         ]
         values.append(self._drag(P.SPIN_DRAG, "drag_rotation / mass", "m^2/s", part(P.SPIN_DRAG)))
+        return values
+
+    @property
+    def _greatest(self) -> str:
+        return FITTED if self.fit.knows_greatest else ASSUMED
+
+    def _of_speeds(self) -> list[Value]:
+        """Return what measured rotor speeds show beside an airframe's settings."""
+        fit = self.fit
+        assert fit.greatest_rad_s is not None
+        square = fit.greatest_rad_s**2
+        source = FITTED if fit.knows_greatest else ASSUMED
+        values = [
+            self._value("thrust / (mass speed^2)", "m", scaled(part(P.THRUST), 1.0 / square), True),
+            Value("greatest speed of a rotor", "rad/s", fit.greatest_rad_s, source=source),
+            Value("delay of the measured speeds", "s", -fit.speed_delay_s),
+        ]
+        if fit.is_known(P.MOMENTUM):
+            per_speed = scaled(part(P.MOMENTUM), 1.0 / fit.greatest_rad_s)
+            values.append(self._value("a rotor's inertia / inertia_z", "", per_speed, True))
+        if fit.is_known(P.FLAPPING):
+            name = "turning back / (mass sideways speed)"
+            values.append(self._value(name, "m/s", part(P.FLAPPING)))
+        if fit.is_known(P.FORCE_LAG) and fit.estimate.half_width(P.FORCE_LAG) < 1.0:
+            lag = self._value(
+                "lag of the accelerometer's filter",
+                "s",
+                lambda t: float(np.exp(t[P.FORCE_LAG])),
+                True,
+            )
+            values.append(lag)
+        if fit.is_known(P.FORCE_DELAY):
+            sensor = "velocity" if fit.log.acceleration is None else "accelerometer"
+            values.append(self._value(f"delay of the {sensor}", "s", part(P.FORCE_DELAY)))
         return values
 
     @property
@@ -160,6 +204,8 @@ class FitResult:
 
     @property
     def _shape_is_assumed(self) -> bool:
+        if self.fit.greatest_rad_s is not None:  # the square of the speed
+            return not self.fit.knows_greatest
         return not self.fit.is_known(P.SHAPE_1)
 
     def _inertia_z(self, name: str, unit: str, factor: float) -> Value:

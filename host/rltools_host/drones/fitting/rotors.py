@@ -41,6 +41,7 @@ class RotorMotion:
 
     thrust: Array  # at the rows' times
     impulse: Array  # its integral from row to row, s
+    speed: Array  # at the rows' times
 
 
 def set_points(fractions: Array, p: RotorParameters) -> Array:
@@ -74,8 +75,21 @@ def motions(
         gone = -np.expm1(-durations[:, None] / lags)
         w, rising = speeds(target[0], target, 1.0 - gone, rising)
         impulse = part_impulse(w[:-1], target, durations[:, None], gone, lags, p)
-        result.append(RotorMotion(shape(w[::2], p), impulse.reshape(-1, 2, 4).sum(axis=1)))
+        impulse = impulse.reshape(-1, 2, 4).sum(axis=1)
+        result.append(RotorMotion(shape(w[::2], p), impulse, w[::2]))
     return result
+
+
+def measured_motion(time_s: Array, measured: Array, p: RotorParameters) -> RotorMotion:
+    """Return the motion of rotors whose speeds were measured [row, 4], as fractions; between rows
+    they lie on a line."""
+    at = time_s - p.latency_s
+    w = np.stack([np.interp(at, time_s, column) for column in measured.T], axis=1)
+    dt = np.diff(time_s)[:, None]
+    sums = w[1:] + w[:-1]
+    squares = (sums**2 - w[1:] * w[:-1]) / 3.0
+    impulse = dt * (p.shape_0 + 0.5 * p.shape_1 * sums + p.shape_2 * squares)
+    return RotorMotion(shape(w, p), impulse, w)
 
 
 def speeds(first: Array, target: Array, kept: Array, rising: Flags | None) -> tuple[Array, Flags]:

@@ -7,9 +7,11 @@ other.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -42,6 +44,11 @@ class Tensor:
     minimum: Array | None
     maximum: Array | None
 
+    @property
+    def lacks_names(self) -> bool:
+        """Return whether only a number tells its elements from each other."""
+        return self.width > 1 and self.elements is None
+
     def channels(self) -> list[Channel]:
         """Return the channels.
 
@@ -51,7 +58,8 @@ class Tensor:
         assert self.minimum is not None
         assert self.maximum is not None
         parts = self.elements or tuple(map(str, range(self.width)))
-        names = [self.name] if self.width == 1 else [f"{self.name}_{part}" for part in parts]
+        own = re.split("[:/]", self.name)[-1]  # of a path: a mask has a colon in its name
+        names = [own] if self.width == 1 else [f"{own}_{part}" for part in parts]
         found = []
         for name, unit, low, high in zip(
             names, self.units, self.minimum.tolist(), self.maximum.tolist(), strict=True
@@ -101,11 +109,7 @@ class Stated:
 
     def notes(self) -> tuple[str, ...]:
         """Return notes on names that were made up for the description's contract."""
-        bare = [
-            each.name
-            for each in (*self.inputs, *self.outputs)
-            if each.width > 1 and each.elements is None
-        ]
+        bare = [each.name for each in (*self.inputs, *self.outputs) if each.lacks_names]
         if not bare:
             return ()
         return (f"elements without names are numbered from 0: those of {', '.join(bare)}",)
@@ -197,8 +201,17 @@ class ForeignPolicy:
     # The library's own outputs, if it is installed: (n, out) for (n, in).
     reference: Callable[[NDArray[np.float32]], Array] | None = None
     input_names: tuple[str, ...] = ()  # of the vectors that make up an observation
+    # Whether twice as many outputs as actions are means and, behind them, deviations.
+    may_have_deviations: bool = False
+    has_half_precision: bool = False  # the library computes with 16 bits
+    asks_for_masks: bool = False  # it was trained with some of its choices forbidden
     channel_names: tuple[str, ...] = ()  # of its observations, where the file states them
     stated: Stated | None = None  # statements of the file on its contract
+
+    @property
+    def precision(self) -> type[np.floating[Any]]:
+        """Return the type of the numbers that the library computes with."""
+        return np.float16 if self.has_half_precision else np.float32
 
     @property
     def observation_dim(self) -> int:
@@ -364,12 +377,15 @@ def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
     return found
 
 
-def run_in_single(
-    stages: Sequence[Stage], x: NDArray[np.float32], starts: Starts | None = None
+def run_in(
+    precision: type[np.floating[Any]],
+    stages: Sequence[Stage],
+    x: NDArray[np.float32],
+    starts: Starts | None = None,
 ) -> Array:
-    """Return the outputs of run() in single precision, with which libraries compute."""
+    """Return the outputs of run() in the precision with which a library computes."""
     single: list[Stage] = []
     for stage in stages:
-        arrays = [values.astype(np.float32) for values in numbers_of(stage)]
+        arrays = [values.astype(precision) for values in numbers_of(stage)]
         single.append(type(stage)(*arrays) if arrays else stage)  # type: ignore[arg-type]
-    return run(single, x.astype(np.float32), starts).astype(float)
+    return run(single, x.astype(precision), starts).astype(float)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.build.description import (
-    LONGEST_CHANNEL_NAME,
     MAX_STEP_INTERVAL_US,
     is_policy_text,
 )
@@ -63,6 +62,9 @@ from rltools_host.policies.importing.tensor_files import (
 MAX_DESCRIPTION_BYTES = 1_000_000
 LARGEST = float(np.finfo(np.float32).max)
 ENDINGS = (".yaml", ".yml")
+LONGEST_TENSOR_NAME = 200  # a channel's is shorter
+LEAPP_CONFIG = "1.3"  # of 0.7
+SYSTEM, VERSION = "system information", "leapp config version"
 MERGE, WHOLE, REAL = (f"tag:yaml.org,2002:{kind}" for kind in ("merge", "int", "float"))
 LONGEST_NUMBER = 100  # digits
 MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
@@ -83,8 +85,9 @@ def described_policy(
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
-            f"it describes a pipeline of {len(models)} models: only one model from observations to "
-            "actions is supported"
+            f"it describes a pipeline of {len(models)} models, {onnx_files.listed(list(models))}: "
+            "only one model from observations to actions is supported; import the .onnx of one "
+            "that is, beside it, with --contract or --environment"
         )
     model = table(next(iter(models.values())), "model")
     pipeline = document.get("pipeline")
@@ -109,8 +112,24 @@ def described_policy(
     # A single output may have another name in the model.
     found = onnx_files.policy_in(model_content, name if len(names) > 1 else None)
     assumed = onnx_files.assumed_output(names, name, output)
-    policy = replace(found, library="LEAPP", assumed=(*found.assumed, *assumed))
+    policy = replace(
+        found,
+        library="LEAPP",
+        assumed=(*found.assumed, *assumed),
+        notes=(*found.notes, *other_version(document.get(SYSTEM))),
+    )
     return with_stated(policy, stated_in(model, pipeline, policy, outputs[names.index(name)]))
+
+
+def other_version(system: Any) -> tuple[str, ...]:
+    """Return a note on a version of LEAPP's format that is not known here."""
+    stated = system.get(VERSION) if isinstance(system, dict) else None
+    if stated is None or str(stated) == LEAPP_CONFIG:
+        return ()
+    return (
+        f"it is of LEAPP's format {quoted(stated)}, and {LEAPP_CONFIG} is known here: what else it "
+        "may state was not read",
+    )
 
 
 def parse_yaml(content: bytes) -> Any:
@@ -195,7 +214,7 @@ def tensors(value: Any, what: str) -> list[Tensor]:
 
 def tensor(entry: dict[Any, Any]) -> Tensor:
     name, shape = entry.get("name"), entry.get("shape")
-    if not is_policy_text(name, LONGEST_CHANNEL_NAME):
+    if not is_policy_text(name, LONGEST_TENSOR_NAME):
         raise UnreadableError(f"its tensor {quoted(name)} is not called by a plain text")
     sizes = shape if isinstance(shape, list) else []
     if not 1 <= len(sizes) <= MAX_DIMENSIONS or not all(
@@ -262,10 +281,57 @@ def table(value: Any, what: str) -> dict[Any, Any]:
 
 
 MAX_BYTES = 512_000_000
+MOST_IN_FOLDER = 1000
 NO_PATH = Path()
 CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
 KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
+
+
+TO_ONNX = "export the model to ONNX, with tf2onnx, and import that"
+SAVED_TABLE = "save the weights as a table, with safetensors.numpy.save_file, and import that"
+FORMATS = (  # by the first bytes
+    (b"\x89HDF", f"it is a model of Keras in HDF5: {TO_ONNX}"),
+    (b"TFL3", f"it is a model of TensorFlow Lite: {TO_ONNX} (from the model it was made of)"),
+    (b"\x93NUMPY", f"it is an array of NumPy's: {SAVED_TABLE}"),
+)
+OTHER_ENDINGS = {
+    ".pkl": "it is a pickle, whose code would have to be executed: save the policy's state_dict() "
+    "with torch.save (a VecNormalize goes with --normalizer, beside its policy)",
+    ".pickle": "it is a pickle, whose code would have to be executed: save the policy's "
+    "state_dict() with torch.save",
+    ".pb": f"it is a graph of TensorFlow: {TO_ONNX}",
+}
+TABLES = (".yaml", ".yml", ".zip", ".pt", ".pth", ".safetensors", ".onnx", CLEANRL)
+
+
+def other_archive(archive: Archive) -> str:
+    """Return what a zip archive is that nothing here reads, and the way on."""
+    names = archive.names
+    if any(name.endswith("models/model.json") for name in names):
+        return (
+            "it is a program of torch.export: save the module's state_dict() with torch.save, or "
+            "export it to ONNX"
+        )
+    if "config.json" in names and "metadata.json" in names:
+        return f"it is a model of Keras: {TO_ONNX}"
+    if names and all(name.endswith(".npy") for name in names):
+        return f"it has arrays of NumPy's, and no order of them: {SAVED_TABLE}"
+    return "its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's"
+
+
+def in_folder(path: Path) -> str:
+    """Return why a folder is not imported, and which file in it might be."""
+    try:
+        names = sorted(each.name for each in path.iterdir())[:MOST_IN_FOLDER]
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    if "saved_model.pb" in names:
+        return f"cannot be imported: it is a SavedModel of TensorFlow: {TO_ONNX}"
+    files = [name for name in names if Path(name).suffix in TABLES and "\n" not in name]
+    if not files:
+        return f"is a folder, and no file in it is a policy's; supported are {KNOWN}"
+    return f"is a folder: import the policy in it, {' or '.join(map(shown, files[:4]))}"
 
 
 def content_of(path: Path, within: Path | None = None) -> bytes:
@@ -273,6 +339,8 @@ def content_of(path: Path, within: Path | None = None) -> bytes:
 
     within: the folder out of which no link may lead.
     """
+    if path.is_dir():
+        raise DamagedFileError(f"{path} {in_folder(path)}")
     try:
         return read_limited(path, MAX_BYTES, within)
     except FileNotFoundError:
@@ -290,8 +358,18 @@ def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
             policy = policy_in(content, given, path)
             check_stages(policy.stages)
     except UnreadableError as error:
-        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+        raise DamagedFileError(f"{path} cannot be imported: {error}{beside(path)}") from None
     return policy
+
+
+def beside(path: Path) -> str:
+    """Return words on a file of the same policy beside a program of PyTorch."""
+    if path.suffix not in (".pt", ".pth", ".pt2"):
+        return ""
+    for ending in (*ENDINGS, ".onnx"):
+        if (other := path.with_suffix(ending)).is_file():
+            return f"; {shown(other.name)} beside it may be of the same policy"
+    return ""
 
 
 def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPolicy:
@@ -299,6 +377,8 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
 
     path: for formats without a signature of their own, and for files beside it.
     """
+    if given.part is not None and path.suffix in (".onnx", *ENDINGS):
+        raise UnreadableError("it has outputs with names, and no parts: leave --part out")
     if given.output_name is not None and path.suffix not in (".onnx", *ENDINGS):
         raise UnreadableError("it has no outputs with names: leave --output-name out")
     if content.startswith(ZIP):
@@ -311,14 +391,18 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             document = read_torch(archive)
             if is_exported(document):  # the state_dict() of a module of `rlt export --to pytorch`
                 return exported_policy(document, {}, given)
+            if stable_baselines3.has_policy(document):
+                return stable_baselines3.policy_in_table(document, given)
             return state_dicts.policy_in(document, given, is_cleanrl=is_cleanrl)
         if sbx.is_sbx_archive(archive):
             return sbx.sbx_policy_in(archive, given)
-        raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")
+        raise UnreadableError(other_archive(archive))
     if is_safetensors(content):
         tensors, texts = read_safetensors(content)
         if is_exported(tensors):
             return exported_policy(tensors, texts, given)
+        if stable_baselines3.has_policy(tensors):
+            return stable_baselines3.policy_in_table(tensors, given)
         return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
     if path.suffix in ENDINGS:
         given.nothing("description of LEAPP")
@@ -331,7 +415,9 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
         )
-    raise UnreadableError(f"its format is not supported; supported are {KNOWN}")
+    named = next((what for begins, what in FORMATS if begins in content[:8]), None)
+    named = named or OTHER_ENDINGS.get(path.suffix, "its format is not supported")
+    raise UnreadableError(f"{named}; supported are {KNOWN}")
 
 
 def computed_by(
@@ -347,6 +433,10 @@ def computed_by(
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:
     """Return the stages of a VecNormalize that was saved beside a policy."""
     try:
+        if content.startswith(ZIP):
+            raise UnreadableError(
+                "it is a zip archive: give what VecNormalize.save() wrote, a .pkl of its own"
+            )
         with np.errstate(all="ignore"):
             return stable_baselines3.vec_normalize(content)
     except UnreadableError as error:

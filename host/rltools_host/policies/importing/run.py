@@ -6,8 +6,9 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -70,7 +71,12 @@ Steps = tuple[Float32Array, Array, Starts | None]  # observations (n, o), action
 
 
 def prove_recorded(
-    image: PolicyImage, stages: list[Stage], path: Path, contract: Contract, steps: Steps
+    image: PolicyImage,
+    stages: list[Stage],
+    path: Path,
+    contract: Contract,
+    steps: Steps,
+    precision: type[np.floating[Any]] = np.float32,
 ) -> Proof:
     """Compare the image with actions that the library computed, in the contract's units."""
     seen, actions, starts = steps
@@ -80,14 +86,14 @@ def prove_recorded(
         if not ((actions >= low) & (actions <= high) & (actions == np.rint(actions))).all():
             raise DamagedFileError(f"{path}: an action is none of the choices, which count from 0")
         outputs = run(stages, seen.astype(float), starts)
-        proof = compared(image, stages, seen, starts, outputs, FORMULAS)
+        proof = compared(image, stages, seen, starts, outputs, FORMULAS, precision)
         proof = replace(proof, chosen_by=what)
         scale = max(1.0, float(np.abs(outputs).max()))
         ours, theirs = computed(image, seen, starts)[1], actions.astype(np.int64)
         same = count_same_choices(ours, outputs, theirs, contract, proof, scale)
         return replace(proof, same_choices=same)
     half, middle = (high - low) / 2, (high + low) / 2
-    return compared(image, stages, seen, starts, (actions - middle) / half, what)
+    return compared(image, stages, seen, starts, (actions - middle) / half, what, precision)
 
 
 def recorded(
@@ -153,6 +159,7 @@ class ImportRequest:
     output: Path | None = None
     safe_action: str | None = None  # as --safe-action says
     step_interval_us: int | None = None  # if the target states none
+    channels: Mapping[str, object] = field(default_factory=dict)  # of the environment
 
 
 @dataclass(frozen=True)
@@ -204,6 +211,7 @@ def read_policy(request: ImportRequest) -> Imported:
     rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
     target = target_of(request, policy, rate_hz)
     target = with_statements(target, request.safe_action, request.step_interval_us)
+    policy = proof.without_deviations(policy, target.contract)
     # An environment has one rate. An executor separates ticks from steps of training.
     may_differ = is_recurrent(policy.stages) and target.task is None
     steps = steps_between(rate_hz, target, may_differ=may_differ)
@@ -221,13 +229,18 @@ def read_policy(request: ImportRequest) -> Imported:
     stated = Statements(target.contract.safe_action, target.contract.assumed, source)
     image = replace(image, stated=stated)
     image.verify()
-    proofs = [proof.prove(image, stages)]
+    precision = policy.precision
+    proofs = [proof.prove(image, stages, precision)]
     if policy.reference is not None and not corrections:
         proofs.append(proof.prove_by_library(image, policy, target.contract, request.actions))
     if request.recorded is not None and given is not None:
         path = request.recorded
-        proofs.append(prove_recorded(image, stages, path, target.contract, given))
-    notes = (*policy.notes, *proof.other_ranges(policy, target.contract))
+        proofs.append(prove_recorded(image, stages, path, target.contract, given, precision))
+    notes = (
+        *policy.notes,
+        *proof.other_ranges(policy, target.contract),
+        *proof.losses(policy, target.contract, proofs),
+    )
     if is_described and policy.stated is not None:
         notes += policy.stated.notes()
     assumed = (*policy.assumed, *proof.assumed_scaling(policy, target.contract, request.actions))
@@ -238,7 +251,7 @@ def target_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | No
     if request.contract is not None:
         return target_of_contract(request.contract)
     if request.environment is not None:
-        return target_of_environment(request.environment, policy)
+        return target_of_environment(request.environment, policy, request.channels)
     if rate_hz is not None:
         require_rate(rate_hz)
         rate_hz = rate_of(policy) or rate_hz  # the caller refuses another rate than the stated one

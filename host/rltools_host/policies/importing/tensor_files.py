@@ -164,7 +164,8 @@ class _Reader:
             return {key: self.plain(item, depth + 1) for key, item in value.items.items()}
         if isinstance(value.state, dict) and "_modules" in value.state:
             raise UnreadableError(
-                "it is a whole module, whose code would have to be executed: save its state_dict()"
+                "it is a whole module, whose code would have to be executed: save its state_dict() "
+                "where that code is, torch.save(module.state_dict(), FILE)"
             )
         array = array_of(value)
         self.count(0 if array is None else array.size)

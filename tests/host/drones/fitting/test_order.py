@@ -22,7 +22,9 @@ def model(commands_thrust: bool) -> Any:
     def fault(reason: str) -> DamagedFileError:
         return DamagedFileError(reason)
 
-    return SimpleNamespace(log=SimpleNamespace(fault=fault, commands_thrust=commands_thrust))
+    return SimpleNamespace(
+        log=SimpleNamespace(fault=fault, commands_thrust=commands_thrust, rotor_speeds=None)
+    )
 
 
 def test_rotors_in_order_of_the_contract() -> None:

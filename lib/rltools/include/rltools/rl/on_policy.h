@@ -191,8 +191,8 @@ void step_into_rollout(Device device, Training<E>& training, StepReport<E>& repo
 }
 
 // Take a step of every environment. An action that is not finite is a fault: no environment is
-// stepped with it. So is a reward, a sum of rewards, or an observation. Call after(transitions) when
-// all have stepped.
+// stepped with it. So is a reward, a sum of rewards, or an observation. Call after(transitions)
+// when all have stepped.
 template <class Device, class E, class After>
 void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report, After&& after) {
   const auto& rollout = training.replay;

@@ -152,8 +152,9 @@ Transition<typename E::Scalar> step_environment(Device device, const E& environm
                         static_cast<std::uint32_t>(index)});
   if constexpr (kIsExternal<E>) {
     if (result.lost) {
-      return {0, false, false, environments.episode_return[index],
-              environments.episode_step[index], true};
+      return {
+          0,   false, false, environments.episode_return[index], environments.episode_step[index],
+          true};
     }
   }
   environments.episode_step[index]++;

@@ -143,8 +143,9 @@ struct Ppo : OnPolicy {
     for (int i = 1; i < kEnvironmentCount<E>; i++) {
       auto& transition = transitions[i];
       if (!transition.ended() || training.learner.environments.episodes[i] != 1) continue;
-      transition.shortened = transition.truncated &&
-                             transition.episode_steps >= static_cast<std::uint32_t>(E::kEpisodeSteps);
+      transition.shortened =
+          transition.truncated &&
+          transition.episode_steps >= static_cast<std::uint32_t>(E::kEpisodeSteps);
       transition.episode_steps -= steps_ahead<E>(i);
     }
   }
