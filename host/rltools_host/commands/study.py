@@ -181,7 +181,7 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
     group = near_path(Path(document["group"]))
     head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
     notes = time_lines(document)
-    resume = [f"  next  {document['resume']}"] if "resume" in document else []
+    resume = [f"  next  {document['resume']}"] if document["resume"] else []
     if not valued:
         first = head if trials else "no trial has finished yet"
         return [first, *notes, "", f"  runs  {group}", *resume]

@@ -81,6 +81,7 @@ class TuneDocument(GroupDocument):
     compiling_s: float  # of the runs: their own programs
     best: TrialDocument | None
     command: str | None
+    resume: str | None  # the command that goes on with it; None at its end
 
 
 def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
@@ -351,12 +352,11 @@ class Tuning:
             raise type(self._error)(f"{self._error}; go on with `{self._resume_command}`")
         if not is_complete and self._interruption.requested:
             raise self._interrupted(f"paused: {len(finished)} of {self._tune.trials} trials done")
-        document = self._document()
-        return document if is_complete else {**document, "resume": self._resume_command}
+        return self._document()
 
     def _interrupted(self, what: str) -> Interrupted:
         error = Interrupted(f"{what}; go on with `{self._resume_command}`")
-        error.details = {**self._document(), "resume": self._resume_command}
+        error.details = {**self._document()}
         return error
 
     def _document(self) -> TuneDocument:
@@ -374,6 +374,7 @@ class Tuning:
         complete = [each for each in trials if each["state"] == COMPLETE and each["settings"]]
         best = max(complete, key=lambda each: each["value"] or 0.0, default=None)
         document = group_document(self._group, self._plan, self._members, self._jobs)
+        is_finished = self._group.content.state == "finished"
         if best is not None:
             best = {**best, "run": str(self._group.path / f"t{best['trial']}")}
         return {
@@ -386,6 +387,7 @@ class Tuning:
             "compiling_s": sum(member.compiling_s for member in self._members),
             "best": best,
             "command": self._best(best),
+            "resume": None if is_finished else self._resume_command,
         }
 
     def _best(self, best: TrialDocument | None) -> str | None:

@@ -65,7 +65,7 @@ def finish_run(path: Path, seed: int, anew: bool = False, resumed: bool = False)
 class EndedRuns:
     """In place of the processes: each run is at its end at once."""
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: Any, **_: Any) -> None:
         self._ended = arguments[-1]
 
     def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
