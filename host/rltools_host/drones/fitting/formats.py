@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.errors import DamagedFileError
+from rltools_host.files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -379,7 +380,7 @@ def px4(path: Path) -> Table:
 
     damaged = DamagedFileError(f"{path} is not a usable ULog: it is cut off or damaged")
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             check_definitions(path, file)
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its warnings
             log = ULog(str(path), list(TOPICS))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rltools_host.build import tools
 from rltools_host.drones.fitting import formats
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
-from rltools_host.files import read_limited
+from rltools_host.files import open_plain, read_limited
 
 Array = NDArray[np.float64]
 
@@ -214,14 +214,14 @@ def head_of(path: Path) -> bytes:
     """Return a file's first bytes."""
     checked_file(path)
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return file.read(len(formats.ULOG))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def digest_of(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
