@@ -25,7 +25,7 @@ from rltools_host.build.firmware import link_for_platformio
 from rltools_host.build.tools import DISTRIBUTION
 from rltools_host.commands.options import Json, refuse
 from rltools_host.errors import RltError, UsageError, unknown_name
-from rltools_host.files import disk_error, write_atomically
+from rltools_host.files import disk_error, parse_json, write_atomically
 from rltools_host.lines import plural, say
 from rltools_host.tree import (
     MARKER,
@@ -325,7 +325,7 @@ def line_for_wheel(project: Path) -> list[str]:
     from importlib.metadata import distribution
     from urllib.parse import unquote, urlsplit
 
-    stated = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    stated = parse_json(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
     wheel = Path(unquote(urlsplit(stated.get("url", "")).path))
     return [f"mkdir {WHEELS} && cp {quoted(wheel)} {WHEELS}/"] if wheel.is_file() else []
 

@@ -104,14 +104,15 @@ def test_a_tuning_goes_on_to_more_trials(
 def test_what_is_the_same_may_be_typed_otherwise(tmp_path: Path) -> None:
     """The very command line again, and numbers in other words; other values are refused."""
     path = tmp_path / "t"
-    typed = {"search": ("learning_rate=1e-4..1e-2",), "trials": 1}
-    tune(request(path, settings=(EVALUATED, "gamma=9.9e-1"), **typed), GroupScreen)
+    shared = {**SHARED, "settings": (EVALUATED, "gamma=9.9e-1"), "tensorboard": False}
+    typed = ("learning_rate=1e-4..1e-2",)
+    tune(TuneRequest(TrainingRequest("pendulum-td3", out=path, **shared), typed, 1), GroupScreen)
 
     def again(*search: str, **given: Any) -> TuneRequest:
         training = TrainingRequest("pendulum-td3", "host", resume=str(path), **SHARED | given)
         return TuneRequest(training, search, 1)
 
-    for same in (typed["search"], ("learning_rate=0.0001..1E-2",), ()):
+    for same in (typed, ("learning_rate=0.0001..1E-2",), ()):
         settings = (EVALUATED, "gamma=.99")
         assert len(tune(again(*same, settings=settings), GroupScreen)["trials"]) == 1
     with pytest.raises(UsageError, match="--search differs there"):
