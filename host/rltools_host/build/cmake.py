@@ -92,7 +92,7 @@ def build_lock(directory: Path) -> Iterator[None]:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        lock = open(directory / ".rlt-lock", "w")
+        lock = open(directory / ".rlt-lock", "w")  # noqa: SIM115 - closed below
     except OSError as error:
         raise disk_error(directory, error) from None
     with lock:
