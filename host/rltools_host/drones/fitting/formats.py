@@ -361,7 +361,7 @@ SLOWEST_HZ = 45.0  # of commands
 SLOWEST_VELOCITY_HZ = 4.5
 TOPICS = (
     *("sensor_combined", "vehicle_attitude", "vehicle_local_position", "actuator_motors"),
-    *("esc_status", "vehicle_status"),
+    *("esc_status", "vehicle_land_detected"),
 )
 FORMAT, SUBSCRIBE, LOGGED = b"FAL"  # the last two end the definitions
 MOST_FIELDS, DEEPEST, MOST_FORMATS = 20_000, 8, 2_000
@@ -448,6 +448,12 @@ def px4_table(path: Path, log: Any) -> Table:
     start = max(seconds[0], *(float(each["timestamp"][0]) * 1e-6 for each in ends))
     end = min(seconds[-1], *(float(each["timestamp"][-1]) * 1e-6 for each in ends))
     rows = (seconds >= start) & (seconds <= end) & (np.diff(seconds, prepend=-np.inf) > 0.0)
+    if (landed := topic("vehicle_land_detected")) is not None:
+        place = np.searchsorted(landed["timestamp"] * 1e-6, seconds, side="right") - 1
+        on_ground = (np.asarray(landed["landed"])[np.maximum(place, 0)] != 0) & (place >= 0)
+        if np.any(rows & ~on_ground):
+            rows &= ~on_ground
+            table.notes.append("rows on the ground by vehicle_land_detected were left out")
     at = seconds[rows]
     if len(at) < 2:
         raise missing(path, "its topics have no time in common", "cut the log to a flight")

@@ -22,6 +22,7 @@ WIDEST_GAP = 4.0  # of the usual step
 REGULAR, MULTIPLE = 0.2, 0.25  # deviation from the usual step, and from a multiple of it
 MOST_IRREGULAR = 0.1  # part of the steps
 JUMP, SMALLEST_JUMP_RAD = 12.0, 0.05  # of the usual difference of attitude and gyroscope
+IMPOSSIBLE = 1.5  # times the turn of a row at the greatest angular velocity
 SHORTEST_S = 4.0
 MOST_ROWS = 15_000  # that are fitted: a minute at 250 a second
 ARRAYS = ("attitude", "angular_velocity", "acceleration", "velocity", "rotor_speeds")
@@ -147,7 +148,8 @@ def jumps(log: FlightLog) -> NDArray[np.bool_]:
     expected = 0.5 * (rates[1:] + rates[:-1]) * np.diff(log.time_s)[:, None]
     off = turned - expected
     size = np.linalg.norm(off, axis=1)
-    limit = max(JUMP * float(np.median(size)), SMALLEST_JUMP_RAD)
+    quickest = float(np.linalg.norm(rates, axis=1).max()) * log.step_s
+    limit = max(JUMP * float(np.median(size)), SMALLEST_JUMP_RAD, IMPOSSIBLE * quickest)
     found = size > limit
     # A single wrong attitude turns there and back.
     back = np.zeros(len(size), bool)
@@ -164,7 +166,7 @@ def filled(log: FlightLog) -> FlightLog:
     steps, usual = np.diff(log.time_s), log.step_s
     number = np.round(steps / usual).astype(int)
     regular = np.abs(steps / usual - number) < np.where(number > 1, MULTIPLE * number, REGULAR)
-    dropped = (number > 1) & regular
+    dropped = (number > 1) & (number <= WIDEST_GAP) & regular
     if not dropped.any() or (~regular).mean() > MOST_IRREGULAR:
         return log
     number = np.where(dropped, number, 1)
