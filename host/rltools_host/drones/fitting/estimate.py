@@ -273,7 +273,7 @@ def white_noise(values: Array) -> float:
     """Return the standard deviation of white noise that a sensor's values can have at most: a
     signal is in their differences too, the least in those of a high order if it is smooth."""
     return min(
-        float(np.diff(values, n=order).std()) / np.sqrt(comb(2 * order, order))
+        float(np.diff(values, n=order).std()) / float(np.sqrt(comb(2 * order, order)))
         for order in range(2, 7)
     )
 

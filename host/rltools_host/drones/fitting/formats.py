@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from rltools_host.errors import DamagedFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 Array = NDArray[np.float64]
 
@@ -42,20 +42,20 @@ class Table:
     columns: dict[str, Array]
     notes: list[str] = field(default_factory=list)
 
-    def put(self, pattern: str, axes: Sequence[str], values: Sequence[Array]) -> None:
+    def put(self, pattern: str, axes: Sequence[str], values: Iterable[Array]) -> None:
         for axis, column in zip(axes, values, strict=True):
             self.columns[pattern.format(axis)] = np.asarray(column, float)
 
-    def put_rates(self, values: Sequence[Array]) -> None:
+    def put_rates(self, values: Iterable[Array]) -> None:
         self.put("angular_velocity_{}_rad_s", "xyz", values)
 
-    def put_forces(self, values: Sequence[Array]) -> None:
+    def put_forces(self, values: Iterable[Array]) -> None:
         self.put("acceleration_{}_m_s2", "xyz", values)
 
-    def put_velocity(self, values: Sequence[Array]) -> None:
+    def put_velocity(self, values: Iterable[Array]) -> None:
         self.put("velocity_{}_m_s", "xyz", values)
 
-    def put_attitude(self, wxyz: Sequence[Array]) -> None:
+    def put_attitude(self, wxyz: Iterable[Array]) -> None:
         self.put("attitude_{}", "wxyz", wxyz)
 
 
@@ -374,8 +374,11 @@ UNUSABLE = (
 
 def px4(path: Path) -> Table:
     """Read a ULog of PX4 with pyulog; what its definitions expand to is bounded before that."""
-    from pyulog.core import ULog
-    from pyulog.exceptions import ULogException, ULogIncompatibleFlagException
+    from pyulog.core import ULog  # type: ignore[import-untyped]
+    from pyulog.exceptions import (  # type: ignore[import-untyped]
+        ULogException,
+        ULogIncompatibleFlagException,
+    )
 
     damaged = DamagedFileError(f"{path} is not a usable ULog: it is cut off or damaged")
     try:

@@ -7,7 +7,9 @@ the longest part is kept. Each is told in a note.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +43,12 @@ def rows_of(log: FlightLog, rows: slice, note: str) -> FlightLog:
         name: None if getattr(log, name) is None else getattr(log, name)[rows]
         for name in ("lines", "time_s", "commands", *ARRAYS)
     }
-    return replace(log, **arrays, notes=(*log.notes, note))
+    return with_arrays(log, arrays, note)
+
+
+def with_arrays(log: FlightLog, arrays: Mapping[str, object], *notes: str) -> FlightLog:
+    """Return the log with other arrays and some more notes."""
+    return replace(log, notes=(*log.notes, *notes), **cast(Any, arrays))
 
 
 # -- held values -----------------------------------------------------------------------------------
@@ -90,13 +97,14 @@ def lines_where_held(log: FlightLog) -> FlightLog:
             f"{name.replace('_', ' ')} is held in {100 * held:.0f} % of the rows: lines between "
             "the fresh ones were taken"
         )
-    return replace(log, **changed, notes=(*log.notes, *notes)) if changed else log
+    return with_arrays(log, changed, *notes) if changed else log
 
 
 def nearest_signs(q: Array) -> Array:
     """Return the quaternions, each with the sign that is nearest to the one before."""
     flips = np.where((q[1:] * q[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
-    return q * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
+    result: Array = q * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
+    return result
 
 
 # -- missing rows ----------------------------------------------------------------------------------
@@ -189,7 +197,7 @@ def filled(log: FlightLog) -> FlightLog:
     arrays["lines"] = log.lines[np.append(first, len(steps))]
     count = int((number - 1).sum())
     note = f"{count} of {len(time_s)} rows are missing, and were filled with lines"
-    return replace(log, **arrays, notes=(*log.notes, note))
+    return with_arrays(log, arrays, note)
 
 
 def between_times(at: Array, time_s: Array, values: Array) -> Array:
