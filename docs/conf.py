@@ -46,7 +46,8 @@ os.environ |= {VARIABLE: str(WORK / "project"), "MPLBACKEND": ""}
 os.environ["IPYTHONDIR"] = str(kernel.parents[1])
 
 project = "rlt"
-extensions = ["myst_nb", "breathe", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "breathe", "sphinx.ext.autodoc", "sphinx_copybutton"]
+copybutton_prompt_text = "$ "  # in a console, its lines alone are copied, without it
 root_doc = "docs/contents"
 include_patterns = ["*.md", "docs/**.md", "firmware/**README.md", "integrations/**README.md"]
 include_patterns += ["benchmarks/**README.md", "examples/**README.md"]
@@ -61,7 +62,7 @@ smartquotes = False
 highlight_language = "none"
 myst_enable_extensions = ["dollarmath", "substitution"]
 myst_heading_anchors = 6
-nb_execution_mode = "cache"
+nb_execution_mode = "off"  # `rlt docs --execute` sets "cache"
 nb_execution_cache_path = str(KEPT / "executed")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300  # s, of a cell
@@ -77,6 +78,7 @@ html_static_path = ["static"]
 html_extra_path = ["static/index.html"]
 html_favicon = "../host/rltools_host/web/page/icon.svg"
 html_css_files = ["site.css"]
+html_search_scorer = str(TREE.root / "docs/static/scorer.js")
 
 
 def tables() -> dict[str, str]:

@@ -1,5 +1,5 @@
 // A Crazyflie, by the first of the published tables, that comes back from any attitude and holds
-// its position after a second of training, with PPO: 256 environments in lanes, an action each
+// its position after some seconds of training, with PPO: 256 environments in lanes, an action each
 // 20 ms, episodes of a second. The policy sees its last six actions; critics also see the rotors'
 // speeds, the wind and the dynamics. Both are the same in the drone's two mirrors.
 //

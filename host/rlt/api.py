@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 from gymnasium.vector import AutoresetMode
 
@@ -110,6 +110,43 @@ def list_experiments() -> list[str]:
     return experiments.list_experiments()
 
 
+class TrainOptions(TypedDict, total=False):
+    """The other arguments of train(), for type checkers."""
+
+    board: str | None
+    seed: int | None
+    jobs: int | None
+    steps: int | None
+    settings: Mapping[str, float | int | str] | None
+    out: str | PathLike[str] | None
+    resume: str | PathLike[str] | Run | None
+    port: str | None
+    threads: int | None
+    algorithm: str | None
+    hidden: Sequence[int] | None
+    environments: int | None
+    name: str | None
+    channels: Mapping[str, Any] | None
+    episode_steps: int | None
+    sizes: Mapping[str, int] | None
+    tensorboard: bool
+    quiet: bool
+
+
+@overload
+def train(
+    task: str | MakeEnvironment | None = None,
+    *,
+    seeds: Iterable[int],
+    **options: Unpack[TrainOptions],
+) -> Group: ...
+@overload
+def train(
+    task: str | MakeEnvironment | None = None,
+    *,
+    seeds: None = None,
+    **options: Unpack[TrainOptions],
+) -> Run: ...
 def train(
     task: str | MakeEnvironment | None = None,
     *,

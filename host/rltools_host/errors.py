@@ -135,16 +135,27 @@ class Interrupted(RltError):
     exit_code = 130
 
 
-def near_matches(name: str, known: Iterable[str]) -> str:
-    """Return a clause for an unknown name: the names that are similar, or all known ones."""
-    names = sorted(known)
-    if close := difflib.get_close_matches(name, names, n=3, cutoff=0.5):
+SUGGESTIONS = 3
+SHORTEST_PART = 3  # of a name that is suggested, as it has what was typed
+
+
+def near_matches(name: str, known: Iterable[str], last: int = 0) -> str:
+    """Return a clause for an unknown name: the names that are similar or contain it, or else all.
+
+    Of names in the order of time, it has the `last` ones.
+    """
+    names = [*known] if last else sorted(known)
+    part_of = [each for each in names if name in each] if len(name) >= SHORTEST_PART else []
+    alike = difflib.get_close_matches(name, names, n=SUGGESTIONS)
+    if close := [*dict.fromkeys([*alike, *reversed(part_of)])][:SUGGESTIONS]:
         return f"did you mean {' or '.join(close)}?"
     if not names:
         return "there are none"
+    if 0 < last < len(names):
+        return f"the last of {len(names):,} are {', '.join(names[-last:])}"
     return f"known are {', '.join(names)}"
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name(kind: str, name: str, known: Iterable[str], last: int = 0) -> UsageError:
     """Return an error such as `unknown board "hots": did you mean host?`."""
-    return UsageError(f'unknown {kind} "{name}": {near_matches(name, known)}')
+    return UsageError(f'unknown {kind} "{name}": {near_matches(name, known, last)}')

@@ -1,4 +1,7 @@
-"""Writing files whole or not at all, reading JSON, and locking a folder."""
+"""Writing files whole or not at all, reading plain files of a bounded length, and locking a folder.
+
+What somebody else may have written (files of a run, logs, gates) is opened here alone.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 
@@ -30,7 +33,8 @@ def disk_error(path: Path, error: OSError) -> DiskError:
         first = "free some space"
         remedy = f"{first}, then run the command again"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        first, remedy = "make its folder writable", "choose another folder"
+        first = "make its folder writable"
+        remedy = f"{first}, or choose another"
     else:
         first, remedy = "check the disk", "check the disk, or choose another folder"
     reason = error.strerror or str(error)
@@ -39,6 +43,11 @@ def disk_error(path: Path, error: OSError) -> DiskError:
         if gone:
             reason, first = f"there is no folder {gone[-1]}", "see that it is there"
             remedy = f"{first}, and run the command again"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+        files = [each for each in (path, *path.parents) if each.exists() and not each.is_dir()]
+        if files:
+            reason, first = f"{files[0]} is a file and no folder", f"move {files[0]} away"
+            remedy = f"{first}, then run the command again"
     cause = f"cannot write {path}: {reason}"
     return DiskError(f"{cause}; {remedy}", cause, first)
 
@@ -122,7 +131,10 @@ def write_changed(path: Path, content: str | bytes) -> None:
     """
     data = content.encode() if isinstance(content, str) else content
     if not path.is_file() or path.read_bytes() != data:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(path, error) from None
         write_atomically(path, data)
 
 
@@ -137,23 +149,50 @@ def plain_json(value: Any) -> Any:
     return value
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, within: Path | None = None) -> Any:
     """Return the document of a file; raise DamagedFileError where it is not JSON."""
     try:
-        return parse_json(read_limited(path, MAX_JSON_BYTES))
+        return load_json(path, within)
     except OSError as error:
         raise DamagedFileError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:
         raise DamagedFileError(f"{path} is damaged, it is not JSON: {error}") from None
 
 
-def read_limited(path: Path, max_bytes: int) -> bytes:
-    """Return a file's bytes; raise ValueError where it is longer, OSError for a pipe or device."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is not a file")
-        data = file.read(max_bytes + 1)
-    if len(data) > max_bytes:
+def load_json(path: Path, within: Path | None = None) -> Any:
+    """Return the document of a file; raise OSError or ValueError where there is none."""
+    return parse_json(read_limited(path, MAX_JSON_BYTES, within))
+
+
+def open_plain(path: Path, within: Path | None = None) -> BinaryIO:
+    """Open a file to read it; raise OSError for a pipe or a device, without waiting for one.
+
+    within: the folder that it belongs to, such as a run's; raise OSError where a link leads out of
+    it.
+    """
+    place = os.fspath(path)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    if within is not None:
+        place = os.path.realpath(path)
+        if not Path(place).is_relative_to(os.path.realpath(within)):
+            raise OSError(errno.ELOOP, f"a link leads out of {within}, copy the file there")
+        flags |= os.O_NOFOLLOW
+    descriptor = os.open(place, flags)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise OSError(errno.EINVAL, "it is not a file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_limited(path: Path, max_bytes: int, within: Path | None = None) -> bytes:
+    """Return a file's bytes; raise ValueError where it is longer, OSError as open_plain() does."""
+    with open_plain(path, within) as file:
+        is_longer = os.fstat(file.fileno()).st_size > max_bytes
+        data = b"" if is_longer else file.read(max_bytes + 1)
+    if is_longer or len(data) > max_bytes:
         raise ValueError(f"it has more than {max_bytes:,} bytes")
     return data
 

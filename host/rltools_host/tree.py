@@ -7,6 +7,7 @@ everything is written; a file `rlt.toml`, which may be empty, marks it, and a ch
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -82,9 +83,42 @@ TREE = Tree(INSTALLED if INSTALLED.is_dir() else PACKAGE.parents[1])
 LAUNCHER = TREE.root / "rlt"
 
 
+def called_script() -> Path:
+    """Return the path of the script that was called; before the current folder changes."""
+    script = Path(sys.argv[0])
+    return script if is_gone() else script.absolute()
+
+
+def is_gone() -> bool:
+    """Return whether the current folder was removed."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+SCRIPT = called_script()
+
+
 def command_line(*words: str | Path) -> str:
     """Return `rlt` and these words as they must be typed in the current folder, with quotes."""
-    return shlex.join([launcher(), *map(str, words)])
+    return " ".join(map(quoted, [launcher(), *words]))
+
+
+def quoted(word: str | Path) -> str:
+    """Return a word as it must be typed in a shell, in one line and with the bytes that it has."""
+    text = str(word)
+    if text.isprintable():
+        return shlex.quote(text)
+    plain = "".join(c if c.isprintable() and c not in "\\'" else escaped(c) for c in text)
+    return f"$'{plain}'"  # of bash, zsh and POSIX of 2024
+
+
+def escaped(character: str) -> str:
+    """Return a character's bytes as a shell reads them within $'...'."""
+    data = character.encode(errors="surrogateescape")
+    return "".join(f"\\{byte:03o}" for byte in data)
 
 
 def launcher() -> str:
@@ -94,9 +128,8 @@ def launcher() -> str:
         name = Path(called).name
         return name if shutil.which(name) == called else called
     if TREE.is_installed:  # its script, where the PATH finds it
-        script = Path(sys.argv[0])
-        elsewhere = script.name == "rlt" and shutil.which("rlt") != str(script.absolute())
-        return str(near_path(script.absolute())) if elsewhere else "rlt"
+        elsewhere = SCRIPT.name == "rlt" and shutil.which("rlt") != str(SCRIPT)
+        return str(near_path(SCRIPT)) if elsewhere else "rlt"
     if is_launcher("rlt") or not LAUNCHER.is_file():
         return "rlt"
     path = near_path(LAUNCHER)
@@ -196,8 +229,33 @@ class Project:
 PROJECT = Project()
 
 
+# What CMake, Ninja or ccache read as their own: lists, variables, quotes, patterns.
+NOT_BUILDABLE = re.compile('["$;<>\\[\\]\\\\|\0-\x1f\x7f\ud800-\udfff]')
+
+
+def require_buildable(folder: Path) -> None:
+    """Raise UsageError where the toolchain cannot build in a folder of this path."""
+    if found := NOT_BUILDABLE.search(str(folder)):
+        what = found.group()
+        name = f'the character "{what}"' if what.isprintable() else "a control character"
+        if what >= "\ud800":
+            name = "bytes that are not UTF-8"
+        raise UsageError(
+            f"{quoted(folder)} has {name} in its path, which compilers cannot build with: rename "
+            "that folder, or choose another"
+        )
+
+
 def is_project(folder: Path) -> bool:
     return (folder / MARKER).is_file()
+
+
+def in_project() -> bool:
+    """Return whether commands have a project where they are called; a checkout always is one."""
+    try:
+        return bool(find_project())
+    except UsageError:
+        return False
 
 
 def find_project() -> Path:

@@ -408,9 +408,10 @@ enum {
   RLT_WITH_SOFTPLUS = 0x20,
   RLT_WITH_ELU = 0x40,
   RLT_WITH_SILU = 0x80,
+  RLT_WITH_HARDTANH = 0x100,
   RLT_WITH_GRU = 0x10000000,
   RLT_WITH_LSTM = 0x20000000,
-  RLT_WITH_ALL = 0x300000ff
+  RLT_WITH_ALL = 0x300001ff
 };
 
 // Replace values (count) by the activation of them. A NaN passes through each.
@@ -431,6 +432,8 @@ static inline void rlt_activate(uint32_t with, uint32_t activation, uint32_t cou
     for (i = 0; i < count; i++) x[i] = rlt_elu(x[i]);
   } else if ((with & RLT_WITH_SILU) != 0 && chosen == RLT_WITH_SILU) {
     for (i = 0; i < count; i++) x[i] = rlt_sigmoid(x[i]) * x[i];
+  } else if ((with & RLT_WITH_HARDTANH) != 0 && chosen == RLT_WITH_HARDTANH) {
+    for (i = 0; i < count; i++) x[i] = x[i] < -1.0f ? -1.0f : x[i] > 1.0f ? 1.0f : x[i];
   }
 }
 

@@ -108,6 +108,7 @@ class FakeBoard:
         self._rests = rests  # where the host asks for it, which older firmware does not know
         self._rest_above = math.nan
         self._is_best = False
+        self._reported = 0  # at this step
         self._tokens = {dialect.MAV_CMD_RLT_START: 0.0, dialect.MAV_CMD_RLT_RESUME: 0.0}
         self._random = random.Random(self.faults.seed)
         self._decoder = FrameDecoder(dialect)
@@ -213,6 +214,8 @@ class FakeBoard:
             self.fail(f"a loss is not finite at step {self._step}")
             return
         if self._is_due("report_every"):
+            ended = self._step // 200 - self._reported // 200
+            self._reported = self._step
             self._send(
                 self._dialect.MAVLink_rlt_progress_message(
                     counter=1000 * self._step,
@@ -223,6 +226,9 @@ class FakeBoard:
                     last_return=-float(self._step) if self._step >= 200 else math.nan,
                     best_return=-200.0 if self._step >= 200 else math.nan,
                     metrics=metrics_at(self._step),
+                    episodes_ended=ended,
+                    episode_return=-float(self._step) if ended else 0.0,
+                    episode_length=200.0 if ended else 0.0,
                 )
             )
         finished = self._step >= self._number("steps")

@@ -151,6 +151,7 @@ def modules() -> dict[str, types.ModuleType]:
         softplus=lambda x: np.logaddexp(np.float32(0), x),
         elu=lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))).view(Tensor),
         silu=lambda x: x * sigmoid(x),
+        hardtanh=lambda x: np.clip(x, np.float32(-1), np.float32(1)),
     )
     nn = module(
         "torch.nn",

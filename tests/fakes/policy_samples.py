@@ -22,7 +22,7 @@ from rltools_host.runs.saves import (
 )
 
 PROGRAM = "write_policy_images"
-NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus", "elu", "silu")
+NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus", "elu", "silu", "hardtanh")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ ACTIVATIONS = {
     "softplus": functional.softplus,
     "elu": functional.elu,
     "silu": functional.silu,
+    "hardtanh": functional.hardtanh,
 }
 
 

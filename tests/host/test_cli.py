@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -142,10 +143,45 @@ def test_internal_error_is_one_line_that_names_a_log(
     assert json.loads(captured.out)["exit_code"] == 70
 
 
+def test_a_file_that_the_system_refuses_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Whatever command meets it, and wherever: no internal error."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "x"))
+    monkeypatch.setattr(train_command, "run", refusing(error))
+    assert cli.run(["train", "x"]) == DiskError.exit_code
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {tmp_path}/x cannot be used: Permission denied; ")
+    (log,) = tmp_path.glob("*.log")
+    assert str(log) in said
+
+
+def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    program = (
+        f"import os; os.mkdir({str(tmp_path / 'x')!r}); os.chdir({str(tmp_path / 'x')!r}); "
+        f"os.rmdir({str(tmp_path / 'x')!r}); from rltools_host.commands import cli; "
+        "cli.main(['runs'])"
+    )
+    ended = python("-c", program)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "error: the current folder is gone: change to one that is there\n",
+    )
+
+
+def test_an_option_that_is_a_setting_leads_to_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["train", "pendulum-td3", "--hidden", "32"]) == 2
+    said = capsys.readouterr().err
+    assert "--set hidden=VALUE; see `" in said
+    assert said.rstrip().endswith("train --help`")
+
+
 def test_wrong_command_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["trian", "--json"]) == 2
     captured = capsys.readouterr()
-    assert re.match("error: no such command 'trian'.* see `.*rlt --help`", captured.err)
+    assert re.match('error: unknown command "trian": did you mean train.*--help`', captured.err)
     assert captured.err.count("\n") == 1
     assert json.loads(captured.out.splitlines()[-1])["exit_code"] == 2
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.files import MAX_NESTING, disk_error, parse_json
+from rltools_host.errors import DiskError
+from rltools_host.files import MAX_NESTING, disk_error, parse_json, write_changed
 
 
 @pytest.mark.parametrize(
@@ -36,10 +37,17 @@ def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
     ("number", "remedy"),
     [
         (errno.ENOSPC, "free some space, then run the command again"),
-        (errno.EACCES, "choose another folder"),
+        (errno.EACCES, "make its folder writable, or choose another"),
         (errno.EIO, "check the disk, or choose another folder"),
     ],
 )
 def test_remedy_fits_the_disks_error(number: int, remedy: str) -> None:
     error = disk_error(Path("/a/file"), OSError(number, os.strerror(number)))
     assert str(error) == f"cannot write /a/file: {os.strerror(number)}; {remedy}"
+
+
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "build").touch()
+    with pytest.raises(DiskError) as refused:
+        write_changed(tmp_path / "build" / "protocol" / "x.h", "")
+    assert f"{tmp_path}/build is a file and no folder; move {tmp_path}/build" in str(refused.value)

@@ -15,14 +15,25 @@ from typing import Any
 
 import pytest
 
+from fake_experiment import fake_experiment
 from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
 from rltools_host.commands import cli
-from rltools_host.errors import DamagedFileError, DiskError
+from rltools_host.drones.fitting.log import text_of
+from rltools_host.drones.flight.gate_result import read_result
+from rltools_host.drones.vehicles.px4_result import read_flight
+from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.files import parse_json, read_json, read_limited
 from rltools_host.lines import without_commands
-from rltools_host.policies.image import read_run_policy
+from rltools_host.policies.acting import Policy
+from rltools_host.policies.image import read_policy, read_run_policy
+from rltools_host.policies.importing.reading import content_of
 from rltools_host.report.markup import text
+from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.inventory import entries
+from rltools_host.runs.saves import is_whole
+from rltools_host.training.board import BestPolicy
+from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.tree import Project
 
 ATTEMPTS = 60  # of each file; `RLT_FOREIGN_ATTEMPTS` has more
@@ -237,6 +248,73 @@ def test_a_file_that_is_none_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(DamagedFileError, match="half is damaged, it is not JSON"):
         read_json(folder / "half")
     assert parse_json("[1]") == [1]
+
+
+def replaced(path: Path, kind: str) -> str:
+    """Put something else in a file's place; return what the sentence says of it."""
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "link":
+        path.symlink_to(Path(sys.executable))
+    else:
+        with path.open("wb") as file:
+            file.truncate(16 << 30)
+    return {"pipe": "it is not a file", "long": "bytes"}.get(kind, "a link leads out of ")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link", "long"])
+def test_files_of_a_run_are_plain_ones(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe was waited for, a device and 16 GB of nothing filled the memory."""
+    run = make_foreign_run(tmp_path / "run", None)
+    folder, policy = RunFolder.open(run), run / "policy.rltp"
+    said = replaced(policy, kind)
+    for words in (["report"], ["evaluate"], ["export", "--to", "c"]):
+        assert cli.run([*words, str(run)]) == DamagedFileError.exit_code
+        assert said in capfd.readouterr().err
+    with pytest.raises(DamagedFileError, match=said):
+        Policy.load(run)
+    assert not is_whole(run, "0" * 64)
+    said = replaced(run / "best.rltp", kind)
+    with pytest.raises(DamagedFileError, match=said):
+        BestPolicy().restore(run, [])
+    said = replaced(run / "metrics.jsonl", kind)
+    with pytest.raises(DamagedFileError, match=said):
+        folder.read_metrics()
+    said = replaced(run / "checkpoint.safetensors", kind).replace("bytes", "it is cut off")
+    with pytest.raises(DamagedFileError, match=said):
+        load_checkpoint(run / "checkpoint.safetensors", fake_experiment(), run)
+    for name, read in (("gate-entry.json", read_result), ("flight-px4.json", read_flight)):
+        said = replaced(run / name, kind)
+        with pytest.raises((OSError, ValueError), match=said):
+            read(run / name)
+    said = replaced(run / "run.json", kind).replace("bytes", "is damaged")
+    with pytest.raises(DamagedFileError, match=said):
+        RunFolder.open(run)
+    (entry,) = entries(tmp_path)
+    assert said in entry.problem
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "long"])
+def test_what_a_user_names_is_a_plain_file(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "run"  # the one name beside `elsewhere`
+    said = "it is not a file" if replaced(path, kind) != "bytes" else "bytes|MB"
+    for read in (text_of, load_set_file, content_of, read_policy):
+        with pytest.raises((DamagedFileError, UsageError), match=said):
+            read(path)
+
+
+def test_a_row_without_an_end_is_not_read_whole(tmp_path: Path) -> None:
+    folder = RunFolder.open(make_foreign_run(tmp_path / "run", None))
+    folder.append_metrics([EVENT])
+    with folder.metrics_path.open("ab") as file:
+        file.truncate(500 << 20)
+    with pytest.raises(DamagedFileError, match="damaged in line 2: remove that line"):
+        folder.read_metrics()
 
 
 def test_a_link_leads_nothing_out_of_the_folder(tmp_path: Path) -> None:

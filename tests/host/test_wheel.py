@@ -257,4 +257,4 @@ def test_the_wheel_has_what_is_compiled() -> None:
         for name in listed
         if "/" in name and not any(name == own or name.startswith(f"{own}/") for own in included)
     }
-    assert left_out == {".ci", "benchmarks", "docs", "examples", "host", "tests"}
+    assert left_out == {".ci", "benchmarks", "examples", "host", "tests"}

@@ -18,6 +18,7 @@ class Command {
   float parameter() const { return content_.param1; }
   float second_parameter() const { return content_.param2; }
   float third_parameter() const { return content_.param3; }
+  float fourth_parameter() const { return content_.param4; }
   // Return whether the host has sent it before, without receiving an acknowledgement.
   bool is_repetition() const { return content_.confirmation > 0; }
 

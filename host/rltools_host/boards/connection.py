@@ -213,10 +213,12 @@ class Connection:
         target: Address | None = None,
         second_parameter: float = 0.0,
         third_parameter: float = 0.0,
+        fourth_parameter: float = 0.0,
     ) -> None:
         address = target or self.target or EVERYONE
         confirmation = min(confirmation, LARGEST_U8)
-        parameters = (parameter, second_parameter, third_parameter, *(0.0,) * 4)
+        given = (parameter, second_parameter, third_parameter, fourth_parameter)
+        parameters = (*given, *(0.0,) * 3)
         self.send(
             self.dialect.MAVLink_command_long_message(*address, command, confirmation, *parameters)
         )

@@ -56,7 +56,10 @@ class Identity:
 @dataclass(frozen=True)
 class TrainingProgress:
     """RLT_PROGRESS. Metrics have the order of the experiment's description; they and the returns
-    are NaN before the first."""
+    are NaN before the first.
+
+    `episodes_ended` are those since the last report, with their mean return and length.
+    """
 
     counter: int
     step: int
@@ -66,6 +69,9 @@ class TrainingProgress:
     last_return: float
     best_return: float
     metrics: tuple[float, ...]
+    episodes_ended: int = 0
+    episode_return: float = math.nan
+    episode_length: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,7 @@ class Action:
     layers: tuple[int, ...]  # CRC-32 of each layer's output
 
 
+OF_ENDED = ("episode_return", "episode_length")  # 0 on the wire where no episode has ended
 Report = TrainingProgress | Evaluation
 Event = Report | Result | StatusText
 Value = TypeVar("Value")
@@ -178,7 +185,8 @@ def identity_of(message: Message) -> Identity | None:
 
 def report_of(message: Message) -> Report | None:
     if message.get_type() == "RLT_PROGRESS":
-        return value_of(TrainingProgress, message)
+        none = {} if message.episodes_ended else dict.fromkeys(OF_ENDED, math.nan)
+        return value_of(TrainingProgress, message, **none)
     if message.get_type() == "RLT_EVALUATION":
         return value_of(Evaluation, message)
     return None

@@ -373,6 +373,14 @@ def roll_back(target: PolicyTarget) -> PushResult:
     return outcome
 
 
+def without_trial(last_drop: int) -> str:
+    """Return why there is nothing to confirm, and what to do."""
+    if not last_drop:
+        return "push one first"
+    text = text_of_number(last_drop, DROP_REASONS)
+    return f"push one again (the last that it dropped: {text})"
+
+
 def confirm(target: PolicyTarget) -> PushResult:
     """Keep the policy in trial."""
     with reported(target.board) as outcome, policy_session(target) as (session, _):
@@ -380,7 +388,8 @@ def confirm(target: PolicyTarget) -> PushResult:
         outcome.take(slots)
         if slots.trial is None:
             raise RefusedError(
-                f"the board on {session.description} tries no policy: push one first"
+                f"the board on {session.description} tries no policy: "
+                f"{without_trial(slots.last_drop)}"
             )
         outcome.take(session.policies.confirm(slots.trial.sha256))
         outcome.activated, outcome.reason = True, "confirmed"

@@ -61,15 +61,21 @@ class TrainingClient:
         """
         self._lead(self._dialect.MAV_CMD_RLT_START, "start", rest_above)
 
-    def resume(self, rest_above: float | None = None) -> None:
-        """Continue a paused training run; `rest_above` as for `start`."""
-        self._lead(self._dialect.MAV_CMD_RLT_RESUME, "resume", rest_above)
+    def resume(self, rest_above: float | None = None, evaluates: bool = False) -> None:
+        """Continue a paused training run; `rest_above` as for `start`.
 
-    def _lead(self, command: int, verb: str, rest_above: float | None) -> None:
+        A run whose checkpoint was uploaded `evaluates` its policy first, if it was paused before
+        its evaluation ended.
+        """
+        self._lead(self._dialect.MAV_CMD_RLT_RESUME, "resume", rest_above, float(evaluates))
+
+    def _lead(
+        self, command: int, verb: str, rest_above: float | None, evaluates: float = 0.0
+    ) -> None:
         """Send a command that leads into training, or to its end if no steps are left."""
         token = float(1 + secrets.randbelow(2**24 - 1))  # so many a float holds exactly
         rests = (0.0, 0.0) if rest_above is None else (1.0, rest_above)
-        self._command(command, verb, (State.TRAINING, State.FINISHED), (token, *rests))
+        self._command(command, verb, (State.TRAINING, State.FINISHED), (token, *rests, evaluates))
         self._forget_identity()
 
     def pause(self) -> None:
@@ -121,7 +127,7 @@ class TrainingClient:
         command: int,
         verb: str,
         states: tuple[int, ...],
-        parameters: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        parameters: tuple[float, ...] = (0.0,),
     ) -> None:
         """Send a command until it is acknowledged. `states` are those that it leads to."""
         first, *others = parameters

@@ -299,5 +299,5 @@ def _permission_remedy(port: str) -> str:
     except (OSError, KeyError):
         return "ask the administrator for access"
     if status.st_mode & 0o060 != 0o060 or group == "root":
-        return "ask the administrator for a udev rule"
+        return "ask the administrator for a udev rule that gives it to the group dialout"
     return f"run `sudo usermod -aG {group} $USER`, then log in again"

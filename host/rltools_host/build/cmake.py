@@ -7,21 +7,24 @@ import fcntl
 import importlib.util
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.toolchains import COMPILER_CACHE, PTS
 from rltools_host.errors import BuildError, UsageError, unknown_name
-from rltools_host.files import read_json
+from rltools_host.files import disk_error, read_json
 from rltools_host.lines import aside
-from rltools_host.tree import PROJECT, TREE, near_path
+from rltools_host.tree import PROJECT, TREE, near_path, require_buildable
 
 
 def load_generator() -> ModuleType:
@@ -41,6 +44,8 @@ def generate_protocol() -> Path:
         load_generator().generate(PROJECT.protocol)
     except SystemExit as error:
         raise BuildError(f"the wire format cannot be generated: {error}") from None
+    except OSError as error:
+        raise disk_error(PROJECT.protocol, error) from None
     return PROJECT.protocol
 
 
@@ -59,9 +64,12 @@ def load_dialect() -> ModuleType:
     return module
 
 
+SILENT_WAIT_S, ASK_AGAIN_S = 2.0, 0.05  # for another build
 TRAIN = "train"  # the program of firmware/build.json that trains
 LINK = "tree"  # in each build tree, to the sources
-COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
+COMPILING = re.compile(rb"^\[\d+/\d+\] (Building|Linking|Generating) ", re.MULTILINE)
+REGENERATING = b"--regenerate-during-build"  # CMake, which is no compiler
+LOOK_S = 0.2  # between two looks at what a silent Ninja does
 PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
 COMPILER_ERROR = re.compile(
     r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)"
@@ -73,13 +81,40 @@ LINKER_ERROR = re.compile(
 CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*:\n+((?:  .*\n)+)", re.MULTILINE)
 
 
+def require_place() -> None:
+    """Raise UsageError where the path of the project or the tree cannot be built in."""
+    for root in dict.fromkeys((PROJECT.root, TREE.root)):
+        require_buildable(root)
+
+
 @contextlib.contextmanager
 def build_lock(directory: Path) -> Iterator[None]:
-    """Let one process at a time build in a build tree; the lock ends with the process."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".rlt-lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Let one process at a time build in a build tree; the lock ends with the process.
+
+    Who waits for long says so.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = os.open(directory / ".rlt-lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise disk_error(directory, error) from None
+    with open(file, "w") as lock:
+        silent_until = time.monotonic() + SILENT_WAIT_S
+        while not is_locked(lock) and time.monotonic() < silent_until:
+            time.sleep(ASK_AGAIN_S)
+        if not is_locked(lock):
+            aside(f"Waiting: another rlt builds in {near_path(directory)}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def is_locked(file: IO[str]) -> bool:
+    """Lock a file, again if this process has locked it; return whether it has the lock now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def toolchain_options(board: Board) -> dict[str, str]:
@@ -200,30 +235,53 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         raise fail(f"configuring for {board.name}", result.stdout, directory / "rlt-build.log")
 
 
+announce: Callable[[str], None] = aside  # that something is compiled, once in a build
+
+
+def compiles(ninja: int) -> bool:
+    """Return whether Ninja has a command that runs; False where the system does not tell."""
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{ninja}/task/{ninja}/children").read_text().split()
+        commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+        return any(command and REGENERATING not in command for command in commands)
+    return False
+
+
 def run_ninja(
-    board: Board, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
+    what: str, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
 ) -> None:
+    """Build targets; print the announcement once something is compiled. `what` names the build in
+    an error."""
     command = [tools.program("ninja"), "-C", str(directory), *targets]
     if niceness:
         command = ["nice", "-n", str(niceness), *command]
-    output = []
-    announced = False
+    output, announced = b"", not announcement
     with subprocess.Popen(
         command,
         env={**os.environ, "LANGUAGE": "en"},  # English messages; ccache ignores this variable
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
     ) as ninja:
         assert ninja.stdout is not None
-        for line in ninja.stdout:
-            output.append(line)
-            if announcement and not announced and COMPILING.match(line):
-                aside(announcement)
-                announced = True
+        try:
+            while True:
+                # Ninja names what it has compiled, and not what it compiles.
+                has_said = select.select([ninja.stdout], [], [], LOOK_S)[0]
+                if has_said:
+                    said = os.read(ninja.stdout.fileno(), 65536)
+                    output += said
+                    if not said:
+                        break
+                if not announced and (COMPILING.search(output) or compiles(ninja.pid)):
+                    announce(announcement)
+                    announced = True
+        except BaseException:  # interrupted: Ninja ends its compilers, and removes half files
+            ninja.terminate()
+            ninja.wait()
+            raise
+    text = output.decode(errors="replace")
     if ninja.returncode != 0:
-        raise fail(f"building for {board.name}", "".join(output), directory / "rlt-build.log")
+        raise fail(what, text, directory / "rlt-build.log")
 
 
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
@@ -284,6 +342,7 @@ def build_targets(
     processors to other programs.
     """
     directory = directory or PROJECT.board_build(board.name)
+    require_place()
     tools.require(*required_tools(board))
     generate_protocol()
     with build_lock(directory):
@@ -291,7 +350,7 @@ def build_targets(
         message = announcement
         if message is None:
             message = f"Building {', '.join(targets) or 'everything'} for {board.name}"
-        run_ninja(board, directory, targets, message, niceness)
+        run_ninja(f"building for {board.name}", directory, targets, message, niceness)
     return directory
 
 
@@ -311,6 +370,7 @@ def tests_directory() -> Path:
 
 def tests_named(expression: str) -> list[str]:
     """Return the C++ tests whose name has one of the words of "a or b"."""
+    require_place()
     tools.require("doctest")
     generate_protocol()
     with build_lock(tests_directory()):

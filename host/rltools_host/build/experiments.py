@@ -118,6 +118,7 @@ def write_sized(name: str) -> bool:
     """Write the header of an experiment with other sizes (sizes.py); return whether it is one."""
     if (found := sizes_of_name(name)) is None:
         return False
+    cmake.require_place()
     base = written_header(found[0])
     texts = texts_of(base)
     sizes.check(*found, "".join(texts))

@@ -19,9 +19,9 @@ from rltools_host.build.boards import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
 from rltools_host.build.experiments import install_requirements, require_subject, subject_of
 from rltools_host.errors import BuildError, MissingToolError, UsageError
-from rltools_host.files import read_json, write_atomically
+from rltools_host.files import disk_error, read_json, write_atomically
 from rltools_host.lines import aside
-from rltools_host.tree import PROJECT, TREE, VARIABLE
+from rltools_host.tree import PROJECT, TREE, VARIABLE, require_buildable
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -234,6 +234,7 @@ def link_for_platformio(project: Path) -> dict[str, str]:
     PlatformIO keeps what it downloads beside our platform and package, which are links then. `pio
     run` in the project reads the tree's environments from a file there.
     """
+    require_buildable(project)
     workspace = project / "build" / "platformio"
     links = {
         "platforms/rltools_emulated": TREE.root / "platforms" / "rltools_emulated",
@@ -245,10 +246,13 @@ def link_for_platformio(project: Path) -> dict[str, str]:
         },
     }
     shutil.rmtree(workspace / "boards", ignore_errors=True)
-    for name, target in links.items():
-        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
-        (workspace / name).unlink(missing_ok=True)
-        (workspace / name).symlink_to(target)
+    try:
+        for name, target in links.items():
+            (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+            (workspace / name).unlink(missing_ok=True)
+            (workspace / name).symlink_to(target)
+    except OSError as error:
+        raise disk_error(workspace, error) from None
     folders = {
         "workspace_dir": str(workspace),
         **{f"{name}_dir": str(workspace / name) for name in FOLDERS},

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from rltools_host.build.experiments import (
     struct_of,
 )
 from rltools_host.errors import UsageError
+from rltools_host.files import write_changed
 from rltools_host.tree import PROJECT, TREE
 
 TYPES: Mapping[str | None, Any] = {
@@ -108,7 +110,7 @@ def web_directory() -> Path:
 
 
 def module_path(name: str, kind: str) -> Path:
-    return web_directory() / f"{name}-{kind}.wasm"
+    return web_directory() / name / f"{kind}.wasm"
 
 
 def lacking_in_browsers(experiment: str) -> list[str]:
@@ -130,26 +132,31 @@ def require_web(experiment: str) -> None:
 
 
 def build_modules(names: Sequence[str]) -> None:
-    """Build both kinds of each module, an experiment's or FLIGHT, where they are out of date."""
+    """Build both kinds of each module, an experiment's or FLIGHT, where they are out of date.
+
+    Each has a folder and a lock of its own: two processes wait for each other at the same module
+    alone.
+    """
+    cmake.require_place()
     tools.ensure_group(COMPILER_GROUP)
-    directory = web_directory()
+    at_once = max(1, (os.cpu_count() or 1) // (len(KINDS) * len(SOURCES)))
+    with ThreadPoolExecutor(at_once) as workers:
+        for _ in workers.map(build_module, names):
+            pass
+
+
+def build_module(name: str) -> None:
+    directory = web_directory() / name
     with cmake.build_lock(directory):
-        text = ninja_file(names, cmake.link_tree(directory))
-        (directory / "build.ninja").write_text(text, encoding="utf-8")
-        modules = [module_path(name, kind).name for name in names for kind in KINDS]
-        result = subprocess.run(
-            [tools.program("ninja"), "-C", str(directory), *modules],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        if result.returncode != 0:
-            raise cmake.fail("building for WebAssembly", result.stdout, directory / "rlt-build.log")
+        text = ninja_file(name, cmake.link_tree(directory))
+        write_changed(directory / "build.ninja", text)
+        modules = [module_path(name, kind).name for kind in KINDS]
+        announcement = f"Building {name} for browsers"
+        cmake.run_ninja("building for WebAssembly", directory, modules, announcement)
 
 
-def ninja_file(names: Sequence[str], tree: Path) -> str:
-    """Return Ninja's file: an object for each source, a module for each kind.
+def ninja_file(name: str, tree: Path) -> str:
+    """Return Ninja's file of a module: an object for each source, a module for each kind.
 
     The tree is a link, so ccache knows its sources from any clone.
     """
@@ -178,17 +185,16 @@ def ninja_file(names: Sequence[str], tree: Path) -> str:
         "rule link",
         f"  command = {compiler} -nostdlib -Wl,--no-entry {CONSTRUCT} -s $in -o $out",
     ]
-    for name in names:
-        for kind, kind_flags in KINDS.items():
-            objects = []
-            for source in FLIGHT_SOURCES if name == FLIGHT else SOURCES:
-                objects.append(f"{name}-{kind}/{Path(source).stem}.o")
-                lines += [
-                    f"build {objects[-1]}: compile {escaped(tree / source)}",
-                    f"  kind = {' '.join(kind_flags)}",
-                    f"  subject = {subject_flags(name)}",
-                ]
-            lines.append(f"build {module_path(name, kind).name}: link {' '.join(objects)}")
+    for kind, kind_flags in KINDS.items():
+        objects = []
+        for source in FLIGHT_SOURCES if name == FLIGHT else SOURCES:
+            objects.append(f"{kind}/{Path(source).stem}.o")
+            lines += [
+                f"build {objects[-1]}: compile {escaped(tree / source)}",
+                f"  kind = {' '.join(kind_flags)}",
+                f"  subject = {subject_flags(name)}",
+            ]
+        lines.append(f"build {module_path(name, kind).name}: link {' '.join(objects)}")
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rltools_host.build import tools
 from rltools_host.build.toolchains import MEGABYTES
-from rltools_host.errors import Interrupted, RltError
+from rltools_host.errors import Interrupted, MissingToolError, RltError
 from rltools_host.tree import TREE
 
 AGREED = "RLT_YES"  # in the environment, as --yes before the command
@@ -57,6 +57,10 @@ def main() -> int:
     except RltError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        what = error.filename or TREE.virtual_environment
+        print(f"error: {what}: {error.strerror or error}; {tools.OWN_CLONE}", file=sys.stderr)
+        return MissingToolError.exit_code
     except KeyboardInterrupt:
         print("interrupted; the next start continues the set-up", file=sys.stderr)
         return Interrupted.exit_code

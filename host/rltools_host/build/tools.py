@@ -71,6 +71,7 @@ FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
 PIP_WHEEL = "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 PIP_MEGABYTES = 2
+OWN_CLONE = "see that you may use it, or clone the tree for yourself and run ./rlt there"
 INTERRUPTED_INSTALLER_S = 20.0  # after Ctrl-C until an installer is killed
 
 
@@ -322,6 +323,11 @@ def environment_works() -> bool:
         return False
 
 
+def may_replace(folder: Path) -> bool:
+    """Return whether a folder is missing, or this user's; root may replace all."""
+    return not folder.exists() or os.geteuid() in (0, folder.stat().st_uid)
+
+
 def create_environment(lock: int) -> None:
     """Create .venv with this Python where none works.
 
@@ -330,6 +336,11 @@ def create_environment(lock: int) -> None:
     """
     if environment_works():
         return
+    if not may_replace(TREE.virtual_environment):
+        raise MissingToolError(
+            f"{TREE.virtual_environment} is another user's, and its Python does not run here: "
+            f"{OWN_CLONE}"
+        )
     if Path(sys.prefix) == TREE.virtual_environment:
         raise MissingToolError(f"{sys.prefix} is damaged: delete it, ./rlt sets it up again")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"

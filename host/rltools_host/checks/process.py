@@ -125,7 +125,7 @@ def examined(request: TaskRequest | CompiledRequest, state: PlayState) -> Examin
 
     require_agreement(request.source)  # this process has its own path
     ending = Ending()
-    examiner = task.Examiner(maker_of(request.source), request, state)
+    examiner = task.Examiner(maker_of(request.source, request.episode_steps), request, state)
     ending.take(examiner)
     try:
         return examiner.run()

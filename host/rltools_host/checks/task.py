@@ -27,8 +27,14 @@ from rltools_host.checks.memory import policy_sizes
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
 from rltools_host.checks.wrappers import chain, wrapper_findings
 from rltools_host.environments.environment_server import MAKE, RESET, STEP, PlayState
-from rltools_host.environments.imports import make_first, one_line
-from rltools_host.environments.player import ActionSpace, close_environment, step_context
+from rltools_host.environments.imports import made, make_first, one_line
+from rltools_host.environments.player import (
+    ActionSpace,
+    InterfaceFault,
+    close_environment,
+    reward_of,
+    step_context,
+)
 from rltools_host.environments.spaces import (
     MaskFault,
     nearest_allowed,
@@ -176,8 +182,8 @@ class Examiner:
         observation, reward, terminated, truncated, info = self.called(STEP, call, after)
         row = self.checked(observation, "step", after)
         try:
-            value = float(reward)
-        except (TypeError, ValueError):
+            value = reward_of(reward)
+        except InterfaceFault:
             value = np.nan
         if not abs(value) <= LARGEST_FLOAT32:
             raise StopExamination(
@@ -368,13 +374,13 @@ class Examiner:
         The second one must repeat the first one's episodes alone; and both their own while they
         alternate, the second one beginning some steps later with another seed.
         """
-        made = self.called(MAKE, self.make, "a second time")
-        self.environments.append(made)
+        other = self.called(MAKE, lambda: made(self.make), "a second time")
+        self.environments.append(other)
         where = "another environment of the same kind"
-        if found := differing(first, self.trace(made), where, remedy):
+        if found := differing(first, self.trace(other), where, remedy):
             return found
-        alone = [first, self.trace(made, seed=SEED + 1)]
-        ours, theirs = self.steps(self.environment), self.steps(made, seed=SEED + 1)
+        alone = [first, self.trace(other, seed=SEED + 1)]
+        ours, theirs = self.steps(self.environment), self.steps(other, seed=SEED + 1)
         rows: list[list[Array]] = [[], []]
         rows[0] += itertools.islice(ours, LATER_STEPS)
         for pair in itertools.zip_longest(ours, theirs):

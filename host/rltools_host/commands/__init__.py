@@ -73,7 +73,7 @@ COMMANDS = {
         "Writes a self-contained HTML page about a run, with plots.", "export", "report"
     ),
     "web": Command("Writes a page that trains in the browser, with the same bits.", "web"),
-    "docs": Command("Writes this documentation as pages, and runs its tutorials.", "docs"),
+    "docs": Command("Writes this documentation as pages.", "docs"),
     "bench": Command("Runs a benchmark of the checkout, mostly against other libraries.", "bench"),
 }
 # Commands of before, each with the sentence that names today's.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import inspect
 import io
 import json
@@ -21,10 +22,17 @@ from typer.models import TyperPath
 import rltools_host
 from rltools_host.commands import COMMANDS, FORMER, Command
 from rltools_host.commands.options import VARIABLE
-from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
+from rltools_host.errors import (
+    DiskError,
+    Interrupted,
+    MissingToolError,
+    RltError,
+    UsageError,
+    unknown_name,
+)
 from rltools_host.files import FULL
 from rltools_host.lines import HARD_SPACE, aside, drop_output, without_breaks, without_commands
-from rltools_host.tree import HIDE_OPTIONAL, command_line, launcher
+from rltools_host.tree import HIDE_OPTIONAL, command_line, is_gone, launcher
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -92,6 +100,9 @@ class LazyGroup(typer.core.TyperGroup):
             sentence = TYPED_NAME.sub(lambda _: command_line(), FORMER[cmd_name])
             raise UsageError(f"{cmd_name}: {sentence}")
         entry = self.table.get(cmd_name)
+        if entry is None and not cmd_name.startswith("-"):
+            error = unknown_name("command", cmd_name, self.table)
+            raise UsageError(f"{error}; see `{command_line('--help')}`")
         return load(cmd_name, entry) if entry else super().get_command(ctx, cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -227,10 +238,16 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
         return 1
     except Exception as error:
         if isinstance(error, CommandLineError):
-            return fail(words, command_line_message(error), UsageError.exit_code)
+            message = command_line_message(error, words)
+            return fail(words, message, UsageError.exit_code)
         if isinstance(error, OSError) and error.errno in FULL:
             message = f"cannot write: {error.strerror}; free some space, then run the command again"
             return fail(words, message, DiskError.exit_code)
+        if isinstance(error, FileNotFoundError) and is_gone():
+            message = "the current folder is gone: change to one that is there"
+            return fail(words, message, UsageError.exit_code)
+        if isinstance(error, OSError) and error.errno in REFUSED and error.filename is not None:
+            return fail(words, refused_file(error), DiskError.exit_code)
         if isinstance(error, ImportError) and not (error.name or "").startswith("rltools_host"):
             return fail(words, damaged_environment(error), MissingToolError.exit_code)
         return fail(words, internal_message(error), INTERNAL_ERROR)
@@ -253,16 +270,39 @@ def fail(
     return exit_code
 
 
-def command_line_message(error: Any) -> str:
+# Of files: who the user is, and what lies where, decides about them.
+REFUSED = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ELOOP),
+    *(errno.ENAMETOOLONG, errno.EEXIST),
+)
+
+
+def refused_file(error: OSError) -> str:
+    """Return the message for a file that the system refuses, with the traceback's log."""
+    return (
+        f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}; see that it is a file or "
+        f"folder that you may read and write (where that was, says {traceback_log(error)})"
+    )
+
+
+def command_line_message(error: Any, words: Sequence[str]) -> str:
     """Return typer's message about a wrong command line as one sentence that names the help."""
     context = getattr(error, "ctx", None)
-    words = ["--help"]
+    named = ["--help"]
     while context is not None:
-        words.insert(0, context.info_name)
+        named.insert(0, context.info_name)
         context = context.parent
-    command = " ".join(words)
+    # A message of a value has no context: the command is that of the words.
+    command = " ".join(named) if named[1:] else command_line(*words[:1], *named)
     message = " ".join(str(error.format_message()).split()).rstrip(".?").replace(". ", ", ")
-    return f"{message[:1].lower()}{message[1:]}; see `{command}`"
+    message = f"{message[:1].lower()}{message[1:]}"
+    known = getattr(getattr(error, "ctx", None), "command", None)
+    if option := getattr(error, "option_name", None):
+        names = {each.name for each in known.params} if known is not None else set()
+        if "settings" in names and not getattr(error, "possibilities", None):
+            name = option.lstrip("-").replace("-", "_")
+            message += f", what an experiment has by that name is set with --set {name}=VALUE"
+    return f"{message}; see `{command}`"
 
 
 def damaged_environment(error: BaseException) -> str:
@@ -274,12 +314,27 @@ def damaged_environment(error: BaseException) -> str:
 
 
 def internal_message(error: Exception) -> str:
-    """Write the traceback to a log, and return a message that names it."""
+    """Return a message that names the log with the traceback."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"internal error ({what}): please report it with {traceback_log(error)}"
+
+
+def traceback_log(error: Exception) -> str:
+    """Write the traceback to a log, and return its path; where that fails, print it."""
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="rlt-internal-error-", suffix=".log", delete=False
-    ) as log:
-        log.write("".join(traceback.format_exception(error)))
-    return f"internal error ({type(error).__name__}: {error}): please report it with {log.name}"
+    text = "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            *("w", -1, "utf-8"),
+            prefix="rlt-internal-error-",
+            suffix=".log",
+            delete=False,
+            errors="backslashreplace",
+        ) as log:
+            log.write(text)
+    except OSError:
+        sys.stderr.write(text)
+        return "the lines above"
+    return log.name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from rltools_host.build.boards import Board, load_board
 from rltools_host.build.toolchains import PTS
 from rltools_host.commands.options import Json
 from rltools_host.errors import Interrupted, MissingToolError, RefusedError, UsageError
+from rltools_host.files import disk_error
 from rltools_host.lines import columns, wrapped
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import read_run_policy
@@ -33,7 +35,7 @@ from rltools_host.screen.training_screen import make_screen
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import PausingScreen, Screen, TrainingView
 from rltools_host.training.run import train
-from rltools_host.tree import command_line, near_path
+from rltools_host.tree import MARKER, command_line, in_project, near_path, quoted
 
 EXPERIMENT = "pendulum-td3"
 DEFAULT_BOARD = "qemu-cortex-m7"
@@ -41,6 +43,7 @@ HOST_BOARD = "host"
 SEED = 0
 EPISODES = 100
 QUICK_STEPS = 1000
+OWN_PROJECT = "rlt-demo"  # where the demo is called outside of a project
 PAUSE_AT = 300
 OF_A_RUN = ("run", "experiment", "board", "seed", "steps", "train_s", "steps_per_s", "state_sha256")
 
@@ -61,6 +64,7 @@ class Story:
     firmware: Future[Path] | None = None  # which is built in the background
     paused: dict[str, Any] = field(default_factory=dict)  # the board's run
     document: dict[str, Any] = field(default_factory=dict)
+    project: Path | None = None  # that was created for the demo
 
     def say(self, line: str) -> None:
         width = min(COLUMNS, columns(self.stream))
@@ -88,6 +92,7 @@ def run(
 ) -> dict[str, Any]:
     """Run all steps and return the keys that `--json` prints."""
     began = time.monotonic()
+    folder = None if in_project() else own_project()
     chosen = load_board(board)
     if chosen.is_flashed:
         raise UsageError(
@@ -100,6 +105,9 @@ def run(
     with ThreadPoolExecutor(1) as workers:
         whole = whole or not here or chosen.emulator is None
         story = Story(chosen, QUICK_STEPS if quick else None, here, whole, stream, workers)
+        story.project = folder
+        if folder is not None:
+            story.say(f"this folder is in no project: the demo is in {folder}")
         tell(story)
     story.document["left_out"] = story.left_out or None
     story.document["seconds"] = time.monotonic() - began
@@ -107,6 +115,18 @@ def run(
     if json_output:
         print(json.dumps(story.document), flush=True)
     return story.document
+
+
+def own_project() -> Path:
+    """Create a project for the demo in the current folder, and go there; return its path."""
+    folder = Path(OWN_PROJECT)
+    try:
+        folder.mkdir(exist_ok=True)
+        (folder / MARKER).touch()
+    except OSError as error:
+        raise disk_error(folder, error) from None
+    os.chdir(folder)
+    return folder
 
 
 def tell(story: Story) -> None:
@@ -298,7 +318,8 @@ def close(story: Story) -> None:
     lines = [
         "",
         f"Done in {duration(document['seconds'])}. Next, for example:",
-        f"    {command_line('train', EXPERIMENT, '--board', 'host', '--seed', '1')}",
+        *([] if story.project is None else [f"    cd {quoted(story.project)}"]),
+        f"    {command_line('train', EXPERIMENT, '--seed', '1')}",
         f"    {command_line('export', near_path(Path(document['run'])), '--to', 'c')}",
         "",
         emphasized(f"The report: {near_path(Path(document['report']))}", story.stream),

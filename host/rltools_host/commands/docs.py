@@ -3,38 +3,83 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from rltools_host.build import tools
 from rltools_host.commands.options import Json
 from rltools_host.errors import BuildError, UsageError
+from rltools_host.lines import ProgressLine, aside
 from rltools_host.tree import PROJECT, TREE, near_path
 
-GROUPS = ("docs", "test", "tune")  # of Python packages; tutorials use the last two
+GROUPS = ("docs",)  # of Python packages
+TUTORIALS = ("test", "tune")  # that tutorials use besides
+# A line of Sphinx's, which says how far it is.
+PROGRESS = re.compile(r"(reading sources|copying images|writing output)\.\.\. +\[ *(\d+)%\]")
 EXAMPLE = "docs"
 
 
-def build(json_output: bool = False) -> None:
-    if TREE.is_installed:
-        raise UsageError("the documentation is in the checkout: build it there")
-    for group in GROUPS:
-        tools.ensure_group(group)
-    folder = PROJECT.build / "docs"
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--no-color", "-c", "docs"]
-    command += ["-d", str(folder / "doctrees"), ".", str(folder / "html")]
-    if subprocess.run(command, cwd=TREE.root, stdout=sys.stderr).returncode != 0:
-        raise BuildError("the documentation has faults: see above")
-    page = folder / "html" / "index.html"
-    print(f"wrote {near_path(page)}")
+def build(executes: bool = False, json_output: bool = False) -> None:
+    """Write the pages; of a wheel, tell where they lie as files."""
+    page = TREE.file("docs/index.md")
+    if not TREE.is_installed:
+        page = write_pages(executes)
+        print(f"wrote {near_path(page)}")
+    elif executes:
+        raise UsageError("--execute: tutorials run in the checkout: leave it out")
+    else:
+        print(f"the pages, as files: {page}\na checkout writes them as a site")
     if json_output:
         print(json.dumps({"path": str(page)}))
 
 
-def command(json_output: Json = False) -> None:
-    """Execute changed tutorials and write the pages with Sphinx.
+def write_pages(executes: bool) -> Path:
+    for group in (*GROUPS, *(TUTORIALS if executes else ())):
+        tools.ensure_group(group)
+    folder = PROJECT.build / "docs"
+    command = [sys.executable, "-m", "sphinx", "-W", "--no-color", "-c", "docs"]
+    command += ["-D", f"nb_execution_mode={'cache' if executes else 'off'}"]
+    command += ["-d", str(folder / "doctrees"), ".", str(folder / "html")]
+    aside("Writing the pages: minutes the first time, and after each change of the sources")
+    line, phase = ProgressLine(), ""
+    with subprocess.Popen(
+        command,
+        cwd=TREE.root,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as sphinx:
+        assert sphinx.stdout is not None
+        for text in sphinx.stdout:  # warnings go to standard error
+            if (found := PROGRESS.match(text)) is None:
+                continue
+            if found[1] != phase and not sys.stderr.isatty():
+                aside(found[1])
+            phase = found[1]
+            line.write(f"{phase}: {found[2]} %")
+    line.clear()
+    if sphinx.returncode != 0:
+        raise BuildError("the documentation has faults: see above")
+    return folder / "html" / "index.html"
 
-    The command fails where a cell fails or a link leads nowhere. A browser shows the pages from the
-    disk; any host of static files can have their folder.
+
+def command(
+    executes: Annotated[
+        bool,
+        typer.Option("--execute", help="Run changed tutorials, and show what their cells print."),
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Write the pages with Sphinx, which executes nothing of them unless --execute says so.
+
+    The command fails where a link leads nowhere, or a cell fails. A browser shows the pages from
+    the disk; any host of static files can have their folder. A wheel has them as files.
     """
-    build(json_output)
+    build(executes, json_output)

@@ -16,12 +16,21 @@ from pathlib import Path
 from rltools_host.boards.board_link import ConnectedPort, connected_ports
 from rltools_host.build import cmake, firmware, tools
 from rltools_host.build.boards import Board, list_boards
-from rltools_host.build.toolchains import BUILDERS, MOUNT_PTS, PTS, Tool, system_tools
+from rltools_host.build.toolchains import (
+    BUILDERS,
+    MOUNT_PTS,
+    PTS,
+    Tool,
+    list_toolchains,
+    system_tools,
+)
 from rltools_host.build.tools import missing_names
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError, RltError
 from rltools_host.lines import columns, folded
-from rltools_host.tree import PROJECT, TREE
+from rltools_host.tree import PROJECT, TREE, in_project
+
+BUNDLED = ("cmake", "ninja")  # Python packages
 
 
 @dataclass(frozen=True)
@@ -91,17 +100,23 @@ def findings() -> list[Finding]:
     python = Finding("python", True, platform.python_version(), "everything", "")
     return [
         python,
-        *(bundled_finding(name) for name in ("cmake", "ninja")),
+        *(bundled_finding(name) for name in BUNDLED),
         *(tool_finding(tool) for tool in system_tools().values()),
         *(group_finding(group, purpose) for group, purpose in groups.items()),
     ]
 
 
 def run(json_output: bool = False) -> int:
-    """Print the tools and the boards; return the exit code of a missing tool where a system tool is
-    missing."""
+    """Print the tools and the boards; return the exit code of a missing tool where nothing can be
+    built for this machine, which every command needs."""
+    if not in_project():
+        PROJECT.root = TREE.root  # what is installed is listed anywhere
     rows = findings()
     missing = [row for row in rows if not row.found and not row.optional]
+    of_this_machine = {
+        tool.name for each in list_toolchains() if each.native for tool in each.tools
+    }
+    is_ready = not {row.name for row in missing} & {*of_this_machine, *BUNDLED}
     table = [("tool", "found", "needed for")]
     table += [
         (row.name, row.version if row.found else missing_text(row), row.needed_for) for row in rows
@@ -117,8 +132,8 @@ def run(json_output: bool = False) -> int:
             print(f"\nAll that is missing: {tools.apt_line(packages)}", file=sys.stderr)
     if json_output:
         document = {"tools": list(map(asdict, rows)), "boards": list(map(asdict, boards))}
-        print(json.dumps({"ok": not missing, **document}))
-    return MissingToolError.exit_code if missing else 0
+        print(json.dumps({"ok": is_ready, **document}))
+    return 0 if is_ready else MissingToolError.exit_code
 
 
 def missing_text(row: Finding) -> str:
@@ -133,6 +148,8 @@ EXAMPLE = "doctor --json"
 def command(
     json_output: Json = False,
 ) -> None:
+    """List tools and boards. The exit code is 3 only if nothing can be built for this machine;
+    other tools may be missing."""
     leave(run(json_output))
 
 

@@ -30,7 +30,7 @@ from rltools_host.policies.evaluation import (
 )
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.group import GroupFolder, RunName, statistics_of
+from rltools_host.runs.group import TUNE, GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import LAST, find_group, is_run
 from rltools_host.screen.group_screen import summary_lines
 from rltools_host.tree import near_path
@@ -41,10 +41,15 @@ if TYPE_CHECKING:
     from rltools_host.policies.contract import EntryEnvelope
 
 Found = TypeVar("Found", Evaluation, "GateResult")
+STOPPED = ("fault", "failed")  # states of runs
+PASSES = 0.99  # the rate with which a group's run passes a gate where --least does not say
 
 
 def run(
-    run_name: str, request: EvaluationRequest | None = None, as_json: bool = False
+    run_name: str,
+    request: EvaluationRequest | None = None,
+    as_json: bool = False,
+    least: float | None = None,
 ) -> Evaluation:
     """Evaluate the policy of a run, and print the outcome."""
     folder = RunFolder.open(run_name)
@@ -55,7 +60,13 @@ def run(
         document["trace"] = str(request.trace)
         lines.append(f"  trace    {near_path(request.trace)}")
     show(document, notes, lines, as_json)
+    require_least(evaluation.mean, least)
     return evaluation
+
+
+def require_least(mean: float, least: float | None) -> None:
+    if least is not None and mean < least:
+        raise RefusedError(f"the mean return is {one_decimal(mean)}, and {least:g} was the least")
 
 
 def show(
@@ -72,17 +83,22 @@ def show(
 
 def of_group(
     group: GroupFolder, notes: list[str], evaluate: Callable[[RunFolder], tuple[Found, list[str]]]
-) -> dict[RunName, Found]:
-    """Return what `evaluate` returns for each run that has a policy.
+) -> tuple[dict[RunName, Found], list[RunName]]:
+    """Return what `evaluate` returns for each run, and the runs that failed: those that a fault
+    stopped, and those without a policy. Trials of a tuning that have none were ended early.
 
     Append the runs' notes to `notes`.
     """
     found: dict[RunName, Found] = {}
+    failed: list[RunName] = []
+    counts = group.content.kind != TUNE
     for name in group.run_names():
         path = group.path / name.folder
         folder = RunFolder.open(path) if is_run(path) else None
-        if folder is None or not folder.policy_path.is_file():
-            notes.append(f"{name.folder} has no policy yet")
+        if (failure := failure_of(folder)) is not None or folder is None:
+            if counts:
+                failed.append(name)
+            notes.append(f"{name.folder} {failure}{', and does not pass' if counts else ''}")
             continue
         try:
             found[name], own_notes = evaluate(folder)
@@ -91,7 +107,21 @@ def of_group(
         notes += [f"{name.folder}: {note}" for note in own_notes]
     if not found:
         raise UsageError(f"no run of {near_path(group.path)} has a policy yet: train them first")
-    return found
+    return found, failed
+
+
+def failure_of(folder: RunFolder | None) -> str | None:
+    """Return why a run's policy does not count; None where it does."""
+    if folder is not None and folder.content.state in STOPPED:
+        faults = [session.fault for session in folder.content.sessions if session.fault]
+        return f"stopped at step {folder.content.step:,}: {(faults or ['it failed'])[-1]}"
+    if folder is None or not folder.policy_path.exists():
+        return "has no policy yet"
+    return None
+
+
+def passed_text(passed: int, count: int, rule: str) -> str:
+    return f"{passed} of {count} runs pass, {100 * passed / count:.0f} %: {rule}"
 
 
 def group_document(
@@ -104,23 +134,41 @@ def group_document(
     return {"group": str(group.path), "evaluations": evaluations, **fields}
 
 
-def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None:
+def evaluate_group(
+    name: str, request: EvaluationRequest, as_json: bool, least: float | None = None
+) -> None:
     """Evaluate the policy of each run that has one, and print a table."""
     group, notes = GroupFolder.open(name), list[str]()
-    found = of_group(group, notes, lambda folder: evaluated(folder, request))
-    summary = [
-        {
-            "variant": variant.name,
-            "label": variant.label,
-            **statistics_of(
-                [value.mean for key, value in found.items() if key.variant == variant.name]
-            ),
-        }
-        for variant in group.variants
-    ]
+    found, failed = of_group(group, notes, lambda folder: evaluated(folder, request))
+    summary, passes = list[dict[str, object]](), list[str]()
+    for variant in group.variants:
+        of_variant = [value for key, value in found.items() if key.variant == variant.name]
+        lost = sum(key.variant == variant.name for key in failed)
+        threshold = least
+        if least is None and of_variant:
+            threshold = of_variant[0].success_return
+        passed = None
+        if threshold is not None:
+            passed = sum(value.mean >= threshold for value in of_variant)
+        summary.append(
+            {
+                "variant": variant.name,
+                "label": variant.label,
+                **statistics_of([value.mean for value in of_variant]),
+                "failed": lost,
+                "passed": passed,
+                "least": threshold,
+            }
+        )
+        if threshold is not None and passed is not None:
+            rule = f"a mean return of at least {threshold:g}"
+            text = passed_text(passed, len(of_variant) + lost, rule)
+            passes.append(f"  {variant.label}{': ' if variant.label else ''}{text}")
     document = group_document(group, found, summary=summary)
     width = columns(sys.stdout)
-    show(document, notes, [*lines_of(found, width), "", *summary_lines(summary, width)], as_json)
+    lines = [*lines_of(found, width), "", *summary_lines(summary, width), *passes]
+    show(document, notes, lines, as_json)
+    require_least(statistics.fmean(each.mean for each in found.values()), least)
 
 
 def lines_of(found: dict[RunName, Evaluation], width: int = UNLIMITED) -> list[str]:
@@ -180,12 +228,20 @@ def evaluate_gate(
         )
     if find_group(name) is not None:
         group = GroupFolder.open(name)
-        found = of_group(group, notes, lambda folder: fly_run(folder, gate, is_kept, which))
-        rates = [result.all.rate for result in found.values()]
-        rate = statistics.fmean(rates)
-        fields = {"gate": gate.name, "success_rate": rate, "success_rate_worst": min(rates)}
+        found, failed = of_group(group, notes, lambda folder: fly_run(folder, gate, is_kept, which))
+        rates = [*(result.all.rate for result in found.values()), *(0.0 for _ in failed)]
+        rate, wanted = statistics.fmean(rates), PASSES if least is None else least
+        fields = {
+            "gate": gate.name,
+            "success_rate": rate,
+            "success_rate_worst": min(rates),
+            "failed": len(failed),
+            "passed": sum(each >= wanted for each in rates),
+            "least": wanted,
+        }
         document = group_document(group, found, **fields)
-        show(document, notes, gate_lines(gate, found, rate, columns(sys.stdout)), as_json)
+        lines = gate_lines(gate, found, failed, wanted, columns(sys.stdout))
+        show(document, notes, lines, as_json)
     else:
         result, own_notes = fly_run(RunFolder.open(name), gate, is_kept, which)
         notes += own_notes
@@ -218,15 +274,19 @@ def fly_run(
 
 
 def gate_lines(
-    gate: Gate, found: Mapping[RunName, GateResult], mean: float, width: int = UNLIMITED
+    gate: Gate,
+    found: Mapping[RunName, GateResult],
+    failed: Sequence[RunName],
+    least: float,
+    width: int = UNLIMITED,
 ) -> list[str]:
-    """Return each run's rate and their mean, or the entry envelopes where the gate measures
-    these."""
+    """Return each run's rate, their mean and how many pass, or the entry envelopes where the gate
+    measures these. Runs that failed count as 0."""
     from rltools_host.drones.flight.gate_result import percent
 
     entries = {name: each.envelope for name, each in found.items() if each.envelope is not None}
     if entries:
-        return entry_lines(gate, entries, width)
+        return entry_lines(gate, entries, failed, width)
     rows: list[tuple[str, ...]] = [("run", "success", "95 % interval", "settled, median")]
     for name, result in found.items():
         low, high = result.all.interval
@@ -235,19 +295,28 @@ def gate_lines(
             settled = f"{sorted(result.settling_s)[result.all.successes // 2]:.2f} s"
         interval = f"{100 * low:.1f} to {100 * high:.1f}"
         rows.append((str(name.folder), percent(result.all.rate), interval, settled))
-    worst = min(result.all.rate for result in found.values())
+    rows += [(str(name.folder), percent(0), "-", "-") for name in failed]
+    rates = [*(result.all.rate for result in found.values()), *(0.0 for _ in failed)]
+    passed = sum(rate >= least for rate in rates)
     return [
         f"{gate.flights:,} flights of each run's policy through the gate {gate.name}: "
         f"{gate.title} (seed {gate.seed})",
         *(f"  {line}" for line in folded(rows, width - 2)),
         "",
-        f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; "
+        f"  mean of {len(rates)} runs {percent(statistics.fmean(rates))}, "
+        f"worst {percent(min(rates))}; "
         + ("in all parts together" if gate.parts else f"a success is {gate.rule.text}"),
+        f"  {passed_text(passed, len(rates), f'{100 * least:g} % or more succeed')}",
     ]
 
 
-def entry_lines(gate: Gate, entries: Mapping[RunName, EntryEnvelope], width: int) -> list[str]:
+def entry_lines(
+    gate: Gate, entries: Mapping[RunName, EntryEnvelope], failed: Sequence[RunName], width: int
+) -> list[str]:
     """Return each run's entry envelope, 0 where there is none, and the median."""
+    from rltools_host.policies.contract import EntryEnvelope
+
+    entries = {**entries, **dict.fromkeys(failed, EntryEnvelope(0.0, 0.0, 0.0, 0.0, 0.0))}
     rows: list[tuple[str, ...]] = [("run", "m/s", "m", "tilt, deg", "rad/s", "from m up")]
     for name, entry in entries.items():
         speed, offset, tilt, rate, height = astuple(entry)
@@ -300,7 +369,10 @@ def command(
     least: Annotated[
         float | None,
         typer.Option(
-            metavar="RATE", help="With --gate: fail if a smaller share succeeds, as 0.95."
+            metavar="VALUE",
+            help="Fail if less: the share that succeeds, as 0.95, with --gate, else the mean "
+            "return. Of a group's runs, those that have it pass. [default of a group: 0.99, or "
+            "the return that counts as solved]",
         ),
     ] = None,
     task: Annotated[
@@ -316,23 +388,32 @@ def command(
             metavar="FILE", help="Write every step of every episode: FILE.csv, .npz or .parquet."
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASELINE",
+            help="Compare with random actions, with zero, or with FILE.py:FUNCTION of an "
+            "observation.",
+        ),
+    ] = None,
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
     """Evaluate the policy of each run where RUN is a group, and show the mean."""
     if gate is not None:
-        refuse(context, "with --gate", "simulator", "task", "trace")
+        refuse(context, "with --gate", "simulator", "task", "trace", "against")
         evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)
         return
-    refuse(context, "without --gate", "least")
     if task is not None and simulator == CORE:
         raise UsageError("--task: the core's simulator plays no task of Gymnasium's")
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
-    request = EvaluationRequest(count, first, simulator, task, trace, which)
+    request = EvaluationRequest(count, first, simulator, task, trace, which, against)
     if find_group(run_name) is None:
-        run(run_name, request, json_output)
+        run(run_name, request, json_output, least)
         return
     if trace is not None:
         raise UsageError(f"--trace is of one run, and {run_name} is a group: name a run of it")
-    evaluate_group(run_name, request, json_output)
+    if against is not None:
+        raise UsageError(f"--against is of one run, and {run_name} is a group: name a run of it")
+    evaluate_group(run_name, request, json_output, least)

@@ -27,9 +27,11 @@ from rltools_host.drones.flight.in_the_loop import (
     CONTRACT,
     USUAL_SEED,
     FlyRequest,
+    farthest_start,
     fly_over_board,
     rule_of,
 )
+from rltools_host.drones.flight.in_the_loop import STARTS as LOOP_STARTS
 from rltools_host.drones.flight.result import LoopResult, predictor
 from rltools_host.drones.flight.simulator import check_policy, flight_library
 from rltools_host.drones.flight.view import page
@@ -78,8 +80,13 @@ def command(
         typer.Option("--seconds", metavar="S", help="Simulated time. [default: the gate's]"),
     ] = None,
     start: Annotated[
-        int, typer.Option("--start", metavar="N", help="Number of the start, from 0.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            "--start",
+            metavar="N",
+            help=f"Number of the start, from 0. [default: the farthest of the first {LOOP_STARTS}]",
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -176,7 +183,11 @@ class Conditions:
 
 
 def request_of(
-    run_name: str, target: PolicyTarget, conditions: Conditions, **fields: Any
+    run_name: str,
+    target: PolicyTarget,
+    conditions: Conditions,
+    start: int | None = None,
+    **fields: Any,
 ) -> FlyRequest:
     """Return the request; the gate's settings, or the run's own, hold where no others are given."""
     given = given_numbers(conditions.settings)
@@ -197,7 +208,11 @@ def request_of(
         seed = gate.seed if gate is not None else USUAL_SEED
     if "disturbances" in fields:
         fields["disturbances"] = replace(fields["disturbances"], seed=seed)
-    return FlyRequest(run_name, target, rule, seed, settings={**known, **given}, **fields)
+    settings = {**known, **given}
+    if start is None:
+        start = farthest_start(seed, settings)
+        say(sys.stdout, f"start {start}, the farthest from hover of the first {LOOP_STARTS}")
+    return FlyRequest(run_name, target, rule, seed, start, settings, **fields)
 
 
 def fly_board(request: FlyRequest, json_output: bool = False) -> LoopResult:

@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from rltools_host.commands.options import (
+    Channels,
     Json,
     SafeActionOption,
     StepIntervalOption,
+    channel_table,
     refuse,
 )
 from rltools_host.errors import UsageError, near_matches
@@ -22,6 +24,7 @@ from rltools_host.policies.importing.faults import Finding
 from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy, save
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training.file_runs import imported_run, is_own
 from rltools_host.tree import command_line, near_path
 
 EXAMPLE = "import ppo.zip --environment gym:Pendulum-v1 --normalizer vec_normalize.pkl"
@@ -120,9 +123,43 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     return folder
 
 
+def import_own(file: Path, out: Path | None, as_json: bool) -> RunFolder:
+    """Make a run of a policy image or a checkpoint of ours, as it is."""
+    folder = imported_run(file, out)
+    content, path = folder.content, near_path(folder.path)
+    goes_on = folder.checkpoint_path.is_file()
+    if as_json:
+        document = {"run": str(folder.path), "experiment": content.experiment}
+        print(json.dumps({**document, "step": content.step, "state_sha256": content.state_sha256}))
+        return folder
+    what = "a checkpoint and its policy" if goes_on else "a policy image"
+    lines = [command_line("evaluate", path)]
+    if content.imported is not None:
+        lines = [command_line("push", path, "--board", "host")]
+    if goes_on:
+        lines.append(command_line("train", "--resume", path))
+    print(f"{what} of {content.experiment}, step {content.step:,}\n  run   {path}")
+    for word, line in zip(("next", "    "), lines, strict=False):
+        print(f"  {word}  {line}")
+    return folder
+
+
+NOT_OF_OURS = (
+    *("contract", "environment", "normalizer", "activation_name", "output_activation"),
+    *("output_name", "actions", "correct", "rate", "fly", "recorded", "safe_action"),
+    "step_interval_us",
+)
+
+
 def command(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="What the library saved; or a policy (.rltp) or checkpoint of ours.",
+        ),
+    ],
     contract: Annotated[
         str | None,
         typer.Option(
@@ -156,6 +193,10 @@ def command(
     output_name: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Which output of an ONNX model is the action."),
+    ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which of several networks of a state_dict(): actor."),
     ] = None,
     actions: Annotated[
         str | None,
@@ -195,18 +236,24 @@ def command(
     ] = None,
     safe_action: SafeActionOption = None,
     step_interval_us: StepIntervalOption = None,
+    channels: Channels = None,
     json_output: Json = False,
 ) -> None:
     """Read the file without executing anything in it.
 
     docs/import.md says what is read, and how it is proven.
     """
+    if is_own(file):
+        refuse(context, "with a file of ours, which states it", *NOT_OF_OURS)
+        import_own(file, output, json_output)
+        return
     if environment is None:
-        refuse(context, "without --environment", "fly")
+        refuse(context, "without --environment", "fly", "channels")
     given = Given(
         activation("--activation", activation_name),
         activation("--output-activation", output_activation),
         output_name,
+        part,
     )
     request = ImportRequest(
         file,
@@ -222,5 +269,6 @@ def command(
         output,
         safe_action,
         step_interval_us,
+        channel_table(channels),
     )
     run(request, json_output)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,11 +22,21 @@ import typer
 from rltools_host.build import experiments
 from rltools_host.build.description import LONGEST_NAME
 from rltools_host.build.firmware import link_for_platformio
+from rltools_host.build.tools import DISTRIBUTION
 from rltools_host.commands.options import Json, refuse
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import plural, say
-from rltools_host.tree import MARKER, PROJECT, TREE, command_line, near_path
+from rltools_host.tree import (
+    MARKER,
+    PROJECT,
+    TREE,
+    command_line,
+    is_project,
+    near_path,
+    quoted,
+    require_buildable,
+)
 
 FOLDER = TREE.experiments / "templates"
 DEFAULT_START = "mass"
@@ -40,6 +49,7 @@ ACTION = re.compile(r'(?:"name": |kActions\[kActionDim\] = \{\{)"(\w+)", (?:"uni
 SAFE = re.compile(r'"safe": ([-.0-9]+)|kSafeAction\[kActionDim\] = \{([-.0-9]+)f\}')
 STEP = re.compile(r"STEP_S = ([.0-9]+)|kStepInterval_us = ([0-9]+)")
 STEPS = re.compile(r"\bsteps=([0-9_]+)")
+WHEELS = "wheels"  # where requirements.txt looks
 # Files of a project: the path there, and in templates/project/.
 OF_A_PROJECT = {
     MARKER: MARKER,
@@ -209,7 +219,7 @@ def write(files: Mapping[str, str], root: Path) -> list[Path]:
     """Write all files, or none: raise UsageError where one exists."""
     paths = {root / name: text for name, text in files.items()}
     for path in paths:
-        if path.exists() or path.is_symlink():
+        if is_there(path):
             raise UsageError(
                 f"{path} is there already: nothing was written, choose another name or folder"
             )
@@ -233,6 +243,7 @@ def write_experiment(name: str, files: Mapping[str, str]) -> list[Path]:
     """Write files into the project; raise UsageError where the name is taken."""
     if name in experiments.list_experiments():
         raise UsageError(f"there is an experiment {name} already: choose another name")
+    require_buildable(PROJECT.root)
     return write(files, PROJECT.root)
 
 
@@ -240,7 +251,27 @@ def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Pat
     """Write a new project with its first experiment; raise UsageError where files exist."""
     if (TREE.experiments / f"{file_of(name)}.h").is_file():
         raise UsageError(f"there is an experiment {name} already: choose another name")
-    return write({**project_files(name, files), **files}, folder)
+    require_buildable(folder)
+    if is_project(folder):
+        command = command_line("new", name)
+        raise UsageError(
+            f"{near_path(folder)} is a project already: write an experiment there with `{command}`"
+        )
+    of_project = {
+        path: text
+        for path, text in project_files(name, files).items()
+        if not is_there(folder / path)
+    }
+    return write({**of_project, **files}, folder)
+
+
+def is_there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
+def kept_in(folder: Path) -> list[Path]:
+    """Return the files of a project that a repository has already, and that stay as they are."""
+    return [folder / path for path in OF_A_PROJECT if is_there(folder / path)]
 
 
 EXAMPLE = "new balance"
@@ -264,6 +295,7 @@ def run(
     else:
         raise UsageError(f"name what to begin, such as `{command_line(*EXAMPLE.split())}`")
     files = in_python(name, start) if gymnasium else in_cpp(name, start, contract)
+    kept = [] if folder is None else kept_in(folder)
     if folder is not None:
         written = write_project(folder, name, files)
         with contextlib.suppress(OSError, RltError):  # `rlt doctor` repeats it
@@ -273,15 +305,29 @@ def run(
     for path in written:
         count = len(path.read_text().splitlines())
         print(f"wrote {near_path(path)}, {plural(count, 'line')}")
+    for path in kept:
+        print(f"kept {near_path(path)}, which was there")
     say(sys.stdout, assumption([*files.values()]))
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
     task = f"gym:{file}:{struct_of(name)}" if gymnasium else name
-    options = ["--board", "host"]
-    if gymnasium:
-        options = ["--steps", steps_of(*files.values())]
+    options = ["--steps", steps_of(*files.values())] if gymnasium else []
     say_next(task, options, folder)
     if json_output:
         print(json.dumps({"name": name, "task": task, "files": [str(path) for path in written]}))
+
+
+def line_for_wheel(project: Path) -> list[str]:
+    """Return the line that puts the wheel of requirements.txt into the project, if it is known."""
+    if not (project / "requirements.txt").is_file() or (project / WHEELS).is_dir():
+        return []
+    if not TREE.is_installed:
+        return [f"pip wheel --no-deps -w {WHEELS} {quoted(TREE.root)}"]
+    from importlib.metadata import distribution
+    from urllib.parse import unquote, urlsplit
+
+    stated = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    wheel = Path(unquote(urlsplit(stated.get("url", "")).path))
+    return [f"mkdir {WHEELS} && cp {quoted(wheel)} {WHEELS}/"] if wheel.is_file() else []
 
 
 def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
@@ -289,8 +335,9 @@ def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
     guide = TREE.root / "docs" / "your_environment.md"
     with contextlib.ExitStack() as there:
         if project is not None:
-            lines.append(shlex.join(["cd", str(near_path(project))]))
+            lines.append(f"cd {quoted(near_path(project))}")
             there.enter_context(contextlib.chdir(project))
+            lines += line_for_wheel(project)
         lines.append(command_line("train", task, *options))
         if project is not None:
             lines.append(command_line("test"))

@@ -6,13 +6,14 @@ tests/host/commands/test_modes.py checks that every other option has an effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rltools_host.errors import UsageError
+from rltools_host.files import load_json
 from rltools_host.runs.names import WHICH
 
 VARIABLE = "_RLT_COMPLETE"  # set by a shell that asks for completions
@@ -43,6 +44,15 @@ def beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def run_named(name: str | None) -> str | None:
+    """Return the run's folder of a file that the page or an export saved; else the name itself."""
+    if name is None or not Path(name).is_file():
+        return name
+    from rltools_host.training.file_runs import run_of_file
+
+    return run_of_file(name)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder.")
@@ -51,8 +61,10 @@ RunArgument = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
-        help="A run's folder, its name under runs/, or: latest.",
+        help="A run's folder, its name under runs/, or: latest. Or a policy (.rltp) or checkpoint "
+        "(.safetensors) file of ours.",
         autocompletion=runs,
+        callback=run_named,
     ),
 ]
 SafeActionOption = Annotated[
@@ -96,10 +108,33 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", help="Runs at once. [default: one for each processor]"),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, auto, ray://HOST:PORT."
+    ),
+]
 Channels = Annotated[
     Path | None,
     typer.Option("--channels", metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
 ]
+
+
+def channel_table(file: Path | None) -> Mapping[str, object]:
+    """Return the table of --channels, empty without a file."""
+    if file is None:
+        return {}
+    try:
+        table = load_json(file)
+    except OSError as error:
+        raise UsageError(f"cannot read --channels {file}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise UsageError(f"--channels {file} is not JSON: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"--channels {file} is not a table of observations and actions")
+    return table
+
+
 RunThreads = Annotated[
     int | None,
     typer.Option("--threads", metavar="N", help="Threads of a run, if the board takes them."),

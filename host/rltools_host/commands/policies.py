@@ -26,6 +26,7 @@ from rltools_host.boards.push import (
     short,
 )
 from rltools_host.build.boards import ALL_EMULATED
+from rltools_host.commands import options
 from rltools_host.commands.options import (
     BoardOption,
     ContractOption,
@@ -355,6 +356,7 @@ def hil_command(
             "--run",
             metavar="RUN",
             help="Push this run first. [default: the policy on the board, or the latest run]",
+            callback=options.run_named,
         ),
     ] = None,
     port: Port = None,

@@ -182,7 +182,8 @@ def comparison_lines(comparison: Comparison, width: int) -> list[str]:
     lines += ["", *folded(rows, width)]
     if differences := difference_lines(contenders):
         lines += ["", *(f"differs  {line}" for line in differences)]
-    return [*lines, "", f"intervals: bootstrap over runs, {RESAMPLES:,} resamples, seed 0"]
+    lines += ["", comparison.verdict]
+    return [*lines, f"intervals: bootstrap over runs, {RESAMPLES:,} resamples, seed 0"]
 
 
 def interval(ends: Interval | None, digits: int) -> str:

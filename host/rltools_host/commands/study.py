@@ -15,6 +15,7 @@ from rltools_host.commands import options
 from rltools_host.commands.options import (
     Jobs,
     Json,
+    Ray,
     RunSteps,
     RunThreads,
     refuse,
@@ -22,7 +23,7 @@ from rltools_host.commands.options import (
 from rltools_host.commands.train import close, run_group, streams, task_request
 from rltools_host.environments.task import is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.lines import columns, folded
+from rltools_host.lines import columns, folded, plural
 from rltools_host.runs.group import STUDY, seed_ranges
 from rltools_host.runs.names import is_group
 from rltools_host.screen.group_screen import make_group_screen
@@ -114,6 +115,7 @@ def command(
     steps: RunSteps = None,
     jobs: Jobs = None,
     threads: RunThreads = None,
+    ray: Ray = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the study. [default: a new one in runs/]"),
@@ -124,7 +126,7 @@ def command(
     end is a table, a page with the learning curves (mean and deviation) and these as CSV. Ctrl-C
     pauses all and prints the command that resumes."""
     if name is None:
-        training = ("board", "seeds", "steps", "jobs", "threads", "out")
+        training = ("board", "seeds", "steps", "jobs", "threads", "ray", "out")
         refuse(context, "without a study's NAME", *training)
         list_studies(json_output)
         return
@@ -136,6 +138,7 @@ def command(
         threads=threads,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
+        ray=ray,
     )
     run_group(request_of(study, given), json_output)
 
@@ -177,10 +180,13 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     group = near_path(Path(document["group"]))
     head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
+    notes = time_lines(document)
+    resume = [f"  next  {document['resume']}"] if "resume" in document else []
     if not valued:
-        return [head if trials else "no trial has finished yet", "", f"  runs  {group}"]
+        first = head if trials else "no trial has finished yet"
+        return [first, *notes, "", f"  runs  {group}", *resume]
     best = document["best"]
-    shown = [head, *(f"  {line}" for line in folded(rows, width - 2)), ""]
+    shown = [head, *notes, *(f"  {line}" for line in folded(rows, width - 2)), ""]
     if best is not None:
         shown += [f"  best  trial {best['trial']}, return {best['value']:.1f}"]
         shown += [f"        {document['command']}"]
@@ -191,6 +197,26 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
         next_line,
         f"        {command_line('runs', 'compare', group)}",
     ]
+
+
+LEAST_S = 5.0  # that is told
+
+
+def time_lines(document: Mapping[str, Any]) -> list[str]:
+    """Return lines on what took the time besides training, and on other commands' trials."""
+    lines = []
+    before, compiling = document["prepared_s"], document["compiling_s"]
+    if before + compiling >= LEAST_S:
+        lines.append(
+            f"  {before:.0f} s went into compiling before the first run, and {compiling:.0f} s of "
+            "the runs into programs of their sizes, which are kept"
+        )
+    if count := document["elsewhere"]:
+        lines.append(
+            f"  {plural(count, 'trial')} of other commands have not ended: where such a command "
+            "was killed, start it again, or give more --trials"
+        )
+    return lines
 
 
 TUNE_EXAMPLE = "tune pendulum-td3 --trials 20"
@@ -266,12 +292,7 @@ def tune_command(
             metavar="URL", help="Database of the trials. [default: SQLite in the tuning's folder]"
         ),
     ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, auto, ray://HOST:PORT."
-        ),
-    ] = None,
+    ray: Ray = None,
     threads: RunThreads = None,
     algorithm: Annotated[
         str | None, typer.Option(metavar="NAME", help="For gym:…, as for `rlt train`.")
@@ -305,6 +326,7 @@ def tune_command(
         task=task,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
+        ray=ray,
     )
-    request = TuneRequest(training, tuple(search or ()), trials, timeout_s, prunes, storage, ray)
+    request = TuneRequest(training, tuple(search or ()), trials, timeout_s, prunes, storage)
     run_tune(request, json_output)

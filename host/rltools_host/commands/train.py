@@ -14,10 +14,9 @@ from rltools_host.build import tools
 from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, Jobs, Json
+from rltools_host.commands.options import Channels, Jobs, Json, Ray, channel_table
 from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.files import parse_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
 from rltools_host.runs.contents import RunDocument
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
@@ -30,6 +29,10 @@ from rltools_host.tree import command_line, near_path
 
 if TYPE_CHECKING:
     from rltools_host.training.group import GroupDocument
+
+
+# Of the time in training: a share of evaluations that is said.
+LARGE_SHARE = 0.25
 
 
 def run(request: TrainingRequest, json_output: bool = False) -> RunDocument | GroupDocument:
@@ -72,6 +75,8 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
         f"({document['steps_per_s']:,.0f} steps/s) "
         f"and {document['evaluation_s']:.2f} s of evaluations"
     ]
+    if document["evaluation_s"] > LARGE_SHARE * document["train_s"]:
+        lines[0] += f" ({100 * document['evaluation_s'] / document['train_s']:.0f} % of the time)"
     if document["return_mean"] is not None:
         lines[0] += f", return {document['return_mean']:.1f} ± {document['return_std']:.1f}"
     best = document["best"]
@@ -83,6 +88,10 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
     lines += fault_lines(document)
+    if document.get("updates") == 0:
+        lines.append(
+            "  nothing was learned: the run made no update, and its policy is the first one"
+        )
     lines.append(f"  state {document['state_sha256']} verified")
     return [
         *in_columns(lines, width),
@@ -174,15 +183,7 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
 
 def task_request(name: str, algorithm: str | None, channels: Path | None) -> TaskRequest:
     """Return the request of `rlt train gym:ID` and its options."""
-    table = {}
-    if channels is not None:
-        try:
-            table = parse_json(channels.read_bytes())
-        except OSError as error:
-            raise UsageError(f"cannot read --channels {channels}: {error.strerror}") from None
-        except ValueError as error:
-            raise UsageError(f"--channels {channels} is not JSON: {error}") from None
-    return TaskRequest(name, algorithm=algorithm, channels=table)
+    return TaskRequest(name, algorithm=algorithm, channels=channel_table(channels))
 
 
 NEW_RUNS_ONLY = (
@@ -237,7 +238,9 @@ def command(
     resume: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", help="Resume a paused run or group.", autocompletion=options.runs
+            metavar="RUN",
+            help="Resume a paused run or group, or a checkpoint file (.safetensors) of ours.",
+            autocompletion=options.runs,
         ),
     ] = None,
     port: Annotated[
@@ -257,6 +260,7 @@ def command(
         ),
     ] = None,
     jobs: Jobs = None,
+    ray: Ray = None,
     algorithm: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
@@ -307,6 +311,7 @@ def command(
         tensorboard=tensorboard,
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
+        ray=ray,
     )
     if wandb is not None:
         if not wandb:

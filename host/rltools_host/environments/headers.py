@@ -13,6 +13,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rltools_host.build import cmake
 from rltools_host.build.catalog import algorithms
 from rltools_host.build.description import (
     LONGEST_NAME,
@@ -197,6 +198,7 @@ class Headers:
     def write(self) -> None:
         """Write them where builds look for them. An unchanged file stays untouched, so that what
         was built of it is still good."""
+        cmake.require_place()
         write_changed(generated_header(self.contract, CONTRACT), self.contract_text)
         write_changed(generated_header(self.experiment, EXPERIMENT), self.experiment_text)
 

@@ -24,6 +24,7 @@ import msgspec
 
 from rltools_host.build import tools
 from rltools_host.build.catalog import NAMESPACE
+from rltools_host.environments.spaces import flattened
 from rltools_host.environments.task import MakeEnvironment, is_task
 from rltools_host.errors import RltError, UsageError, near_matches
 from rltools_host.files import disk_error, write_atomically
@@ -165,14 +166,18 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
-def maker_of(source: str) -> MakeEnvironment:
+def maker_of(source: str, episode_steps: int | None = None) -> MakeEnvironment:
     """Return the function that makes the environments of gym:ID, gym:MODULE:ID or
-    gym:FILE.py:NAME."""
+    gym:FILE.py:NAME.
+
+    `episode_steps` is of the longest episode that is asked for: a registered environment is made
+    with it, if it is longer than the registered one.
+    """
     name = source.removeprefix(PREFIX)
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
         return maker_in_file(Path(file), attribute)
-    return lambda: make_by_id(name)
+    return lambda: make_by_id(name, episode_steps)
 
 
 def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
@@ -199,7 +204,7 @@ def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
     return found
 
 
-def make_by_id(name: str) -> Any:
+def make_by_id(name: str, episode_steps: int | None = None) -> Any:
     import gymnasium
 
     if ":" in name:  # a module of the user's
@@ -212,9 +217,16 @@ def make_by_id(name: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of newer versions, which the user did not ask for
             environment = gymnasium.make(name, disable_env_checker=True)
+            limit = getattr(environment.spec, "max_episode_steps", None)
+            if episode_steps is not None and limit is not None and episode_steps > limit:
+                environment.close()
+                environment = gymnasium.make(
+                    name, max_episode_steps=episode_steps, disable_env_checker=True
+                )
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(
-            f"{name} needs a package that is not installed: {one_line(error)}"
+            f"{name} needs a package that is not installed: {one_line(error)}; install it for "
+            f"{sys.executable}"
         ) from None
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
         module, colon, identity = name.rpartition(":")
@@ -222,6 +234,8 @@ def make_by_id(name: str) -> Any:
             raise no_module(error.name or module, identity or name) from None
         known = near_matches(name, gymnasium.registry)
         hint = f"; {known}" if not colon and known.startswith("did you mean") else ""
+        if not colon and not isinstance(error, gymnasium.error.VersionNotFound):
+            hint += of_other_package(identity)
         where = f" of module {module}" if colon else ""
         raise UsageError(
             f'gymnasium has no environment "{identity}"{where} ({one_line(error)}){hint}'
@@ -229,6 +243,32 @@ def make_by_id(name: str) -> Any:
     if "mujoco" in sys.modules:
         silence_mujoco()
     return environment
+
+
+# Packages that register environments only where they are imported, by how those are called.
+PACKAGES = {
+    "ALE/": "ale_py",
+    "MiniGrid-": "minigrid",
+    "BabyAI-": "minigrid",
+    "Fetch": "gymnasium_robotics",
+    "highway-": "highway_env",
+}
+PICTURES = (
+    "; its pictures are too many numbers to observe: write a function of a file that makes it with "
+    'obs_type="ram", and name gym:FILE.py:FUNCTION'
+)
+
+
+def of_other_package(identity: str) -> str:
+    """Return a clause on the package that registers such a name."""
+    for beginning, package in PACKAGES.items():
+        if identity.startswith(beginning):
+            pictures = PICTURES if package == "ale_py" else ""
+            return (
+                f"; the Python package {package} registers it: install that, and name it "
+                f"{PREFIX}{package}:{identity}{pictures}"
+            )
+    return f"; name the Python module that registers it, as in {PREFIX}MODULE:{identity}"
 
 
 def silence_mujoco() -> None:
@@ -247,14 +287,30 @@ def silence_mujoco() -> None:
 
 
 def make_first(make: MakeEnvironment, name: str) -> Any:
-    """Make the first environment of a task; raise UsageError with one sentence for any
-    exception."""
+    """Make the first environment of a task, as made() does; raise UsageError with one sentence for
+    any exception."""
     try:
-        return make()
+        return made(make)
     except RltError:
         raise
     except Exception as error:
-        raise UsageError(f"{name} cannot be made: it raised {one_line(error)}") from None
+        remedy = ""
+        if isinstance(error, TypeError) and "required" in str(error):
+            remedy = (
+                "; it is called without arguments: give them defaults, or write a function of the "
+                "file that makes it, and name that"
+            )
+        if isinstance(error, OSError) and isinstance(error.filename or str(error), str):
+            remedy = (
+                "; the path of a file is relative to the folder of the command, "
+                f"{Path.cwd()}: write one that begins with Path(__file__).parent"
+            )
+        raise UsageError(f"{name} cannot be made: it raised {one_line(error)}{remedy}") from None
+
+
+def made(make: MakeEnvironment) -> Any:
+    """Return an environment whose observations are flat, where they can be."""
+    return flattened(make())
 
 
 def install_what_it_needs(source: str) -> None:

@@ -20,6 +20,7 @@ from rltools_host.environments.environment_server import (
 )
 from rltools_host.environments.imports import (
     install_what_it_needs,
+    made,
     make_first,
     maker_of,
     one_line,
@@ -44,6 +45,10 @@ EVALUATION_SLOT = 0x80000000
 
 class EnvironmentFault(Exception):
     """A fault of an environment: a value that none may return."""
+
+
+class InterfaceFault(EnvironmentFault):
+    """A fault that every later call would have, too: the environment's interface is another one."""
 
 
 class ActionSpace:
@@ -134,7 +139,7 @@ class Player:
         for slot in range(1, count):
             self._environments[slot] = self._made()
         self._state.call(RESET)
-        seen, info = first.reset(seed=0)
+        seen, info = reset_result(first.reset(seed=0))
         self._state.answered()
         self._checked(seen, "reset", 0)
         try:
@@ -156,12 +161,12 @@ class Player:
                 if environment is None:
                     environment = self._environments[slot] = self._made()
                 self._state.call(RESET)
-                observation, info = environment.reset(seed=seed)
+                observation, info = reset_result(environment.reset(seed=seed))
                 seen = self._checked(observation, "reset", slot)
                 seen = with_mask(seen, info, self._task, "reset")
                 self._seen[slot] = seen
                 return DONE, seen
-            except MaskFault as fault:  # no chance: the next one is the same
+            except (MaskFault, InterfaceFault) as fault:  # no chance: the next one is the same
                 self._state.give_up(str(fault))
                 return OVER, self._no_observation
             except EnvironmentFault as fault:
@@ -184,12 +189,12 @@ class Player:
             environment = self._environments[slot]
             given = self._actions.taken(action)
             self._state.call(STEP)
-            observation, reward, terminated, truncated, info = environment.step(given)
+            observation, reward, terminated, truncated, info = step_result(environment.step(given))
             seen = self._checked(observation, "step", slot)
             reward = checked_reward(reward)
-            flags = bool(terminated), bool(truncated)
+            flags = flag_of(terminated, "terminated"), flag_of(truncated, "truncated")
             seen = with_mask(seen, info, self._task, "step", ends=any(flags))
-        except MaskFault as fault:
+        except (MaskFault, InterfaceFault) as fault:
             self._state.give_up(f"{fault}, {self._context(slot, action)}")
             return OVER, 0.0, False, False, self._no_observation
         except EnvironmentFault as fault:
@@ -212,9 +217,9 @@ class Player:
 
     def _made(self) -> Any:
         self._state.call(MAKE)
-        made = self._make()
+        environment = made(self._make)
         self._state.answered()
-        return made
+        return environment
 
     def _checked(self, observation: Any, where: str, slot: int) -> Float32Array:
         """Return the observation flat, of the space's shape, finite, and clipped to its range.
@@ -291,9 +296,48 @@ def numbers(values: Float32Array) -> str:
     return ", ".join(pieces) + (", …" if len(values) > MAX_NUMBERS else "")
 
 
+def reset_result(result: Any) -> tuple[Any, Any]:
+    if isinstance(result, tuple) and len(result) == 2:
+        return result
+    raise InterfaceFault(
+        f"reset returned {returned(result)}, as Gym had it before 0.26, and Gymnasium asks for "
+        "(observation, info)"
+    )
+
+
+def step_result(result: Any) -> tuple[Any, Any, Any, Any, Any]:
+    if isinstance(result, tuple) and len(result) == 5:
+        return result
+    raise InterfaceFault(
+        f"step returned {returned(result)}, as Gym had it before 0.26, and Gymnasium asks for "
+        "(observation, reward, terminated, truncated, info)"
+    )
+
+
+def returned(result: Any) -> str:
+    return f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
+
+
+def flag_of(value: Any, name: str) -> bool:
+    """Return a flag of a step; an array of one element is one."""
+    if np.size(value) == 1:
+        return bool(value)
+    raise InterfaceFault(f"step returned {np.size(value)} values as {name}: return one")
+
+
+def reward_of(reward: Any) -> float:
+    """Return a reward as a number; an array of one element is one."""
+    try:
+        return float(reward if np.ndim(reward) == 0 else np.asarray(reward).item())
+    except (TypeError, ValueError):
+        raise InterfaceFault(
+            f"step returned the reward {reward!r:.60}, and a step has one number as its reward"
+        ) from None
+
+
 def checked_reward(reward: Any) -> float:
     """Return the reward as a float that 32 bits can hold, as it is learned."""
-    number = float(reward)
+    number = reward_of(reward)
     if not math.isfinite(number):
         raise EnvironmentFault(f"step returned the reward {number}, which is not finite")
     if abs(number) > LARGEST_FLOAT32:
@@ -365,7 +409,7 @@ def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvir
             )
         require_agreement(task.source)
         install_what_it_needs(task.source)
-        make_env = maker_of(task.source)
+        make_env = maker_of(task.source, task.episode_steps)
     make = make_env
     state = PlayState()
     return lambda: FlatEnvironment(make, task, state)

@@ -269,7 +269,9 @@ def main() -> None:
     try:
         if task is not None:  # a run's, and not the user's word; this process has its own path
             require_agreement(request.source)
-        make = maker_of(request.source)
+        make = maker_of(
+            request.source, request.episode_steps if task is None else task.episode_steps
+        )
         task, player = begin(make, request, task, state, ending.take)
     except RltError as error:
         answer = {"error": str(error), "kind": type(error).__name__}

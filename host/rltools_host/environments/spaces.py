@@ -7,6 +7,7 @@ PettingZoo's form is the same.)
 
 from __future__ import annotations
 
+import inspect
 import math
 import struct
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
     MAX_CHOICES,
     Channel,
+    is_policy_text,
 )
 from rltools_host.documents import LARGEST_BOUND
 from rltools_host.errors import UsageError
@@ -31,6 +33,127 @@ if TYPE_CHECKING:
 DEFAULT_ALGORITHM = {NUMBERS: "sac", CHOICE: "ppo", CHOICES: "ppo"}
 # An end of the range of an observation that has none: so far that what lies outside has diverged.
 WIDE = 1e6
+MAX_WRAPPERS = 50  # that are looked through
+
+
+def require_one_agent(environment: Any, name: str) -> None:
+    """Raise UsageError for what is no environment of Gymnasium's with one agent."""
+    from gymnasium.vector import VectorEnv
+
+    if isinstance(environment, VectorEnv):
+        raise UsageError(
+            f"{name} is a VectorEnv of {environment.num_envs} environments: name what makes one of "
+            "them, and --set environments=N steps as many at once"
+        )
+    if hasattr(environment, "possible_agents") or callable(
+        getattr(environment, "observation_space", None)
+    ):
+        raise UsageError(
+            f"{name} has several agents, as PettingZoo's environments, and a policy here is of "
+            "one: write a gymnasium.Env of one agent, in which the others are a part of its world"
+        )
+    for attribute in ("observation_space", "action_space"):
+        if type(getattr(environment, attribute, None)).__module__.partition(".")[0] == "gym":
+            raise UsageError(
+                f"{name} is an environment of the old package gym: derive it from gymnasium.Env, "
+                f"with spaces of gymnasium.spaces; {INTERFACE}"
+            )
+
+
+INTERFACE = (
+    "reset(*, seed=None, options=None) returns (observation, info), and step(action) returns "
+    "(observation, reward, terminated, truncated, info)"
+)
+
+
+def require_seed(environment: Any, name: str) -> None:
+    """Raise UsageError if reset takes no seed, as in Gym before 0.26."""
+    reset = getattr(getattr(environment, "unwrapped", environment), "reset", None)
+    if not callable(reset):
+        return
+    try:
+        taken = inspect.signature(reset).parameters
+    except (TypeError, ValueError):  # of a class in C
+        return
+    kinds = [parameter.kind for parameter in taken.values()]
+    if "seed" in taken or inspect.Parameter.VAR_KEYWORD in kinds:
+        return
+    raise UsageError(f"{name} has a reset without a seed, as Gym had it before 0.26: {INTERFACE}")
+
+
+def time_limit(environment: Any) -> int | None:
+    """Return the steps after which Gymnasium truncates the environment's episodes; None if it does
+    not."""
+    from gymnasium.wrappers import TimeLimit
+
+    steps: Any = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
+    within = environment
+    for _ in range(MAX_WRAPPERS):
+        if isinstance(within, TimeLimit):
+            steps = within._max_episode_steps
+        within = getattr(within, "env", None)
+    return int(steps) if steps else None
+
+
+def without_size(space: Any, path: str = "") -> tuple[str, Any] | None:
+    """Return the part of a space that is no fixed number of numbers, and where in the space it
+    lies; None if there is none."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces
+        pairs = parts.items() if isinstance(parts, Mapping) else enumerate(parts)
+        found = (without_size(part, f"{path}[{key!r}]") for key, part in pairs)
+        return next((each for each in found if each is not None), None)
+    sized = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Text)
+    return None if isinstance(space, sized) else (path, space)
+
+
+def flattened(environment: Any) -> Any:
+    """Return the environment with observations that are a Box: those of a Dict, a Tuple or a
+    Discrete one after the other, as Gymnasium flattens them. One that needs it not, or that cannot
+    be flattened, is returned as it is."""
+    from gymnasium import Env, spaces
+    from gymnasium.wrappers import FlattenObservation
+
+    space = getattr(environment, "observation_space", None)
+    is_other = isinstance(space, spaces.Space) and not isinstance(space, spaces.Box)
+    if not is_other or not isinstance(environment, Env) or without_size(space) is not None:
+        return environment
+    return FlattenObservation(environment)
+
+
+def flat_names(environment: Any) -> list[str] | None:
+    """Return a name for each flattened observation, by the keys of its space: position_0. None if
+    it was not flattened, or if policy images cannot hold the names."""
+    from gymnasium import spaces
+    from gymnasium.wrappers import FlattenObservation
+
+    if not isinstance(environment, FlattenObservation):
+        return None
+    if not isinstance(environment.env.observation_space, spaces.Dict | spaces.Tuple):
+        return None
+    names = names_within(environment.env.observation_space, "")
+    fit = all(is_policy_text(name, LONGEST_CHANNEL_NAME) for name in names)
+    return names if fit and len({*names}) == len(names) else None
+
+
+def names_within(space: Any, name: str) -> list[str]:
+    from gymnasium import spaces
+    from gymnasium.spaces.utils import flatdim
+
+    if isinstance(space, spaces.Dict):
+        parts = [(str(key), part) for key, part in space.spaces.items()]
+    elif isinstance(space, spaces.Tuple):
+        parts = [
+            (str(i) if name else f"observation_{i}", part) for i, part in enumerate(space.spaces)
+        ]
+    else:
+        count = flatdim(space)
+        return [name] if count == 1 else [f"{name}_{i}" for i in range(count)]
+    return [
+        each for key, part in parts for each in names_within(part, f"{name}_{key}" if name else key)
+    ]
 
 
 def box(environment: Any, attribute: str, name: str) -> Any:
@@ -44,11 +167,17 @@ def box(environment: Any, attribute: str, name: str) -> Any:
         raise UsageError(f"{name} has no {what}: set it to a gymnasium.spaces.Box")
     if not isinstance(space, spaces.Box):
         kind = type(space).__name__
-        remedy = (
-            "actions must be a Box, a Discrete or a MultiDiscrete"
-            if attribute == "action_space"
-            else "wrap it into a Box, with gymnasium.wrappers.FlattenObservation for example"
-        )
+        remedy = "actions must be a Box, a Discrete or a MultiDiscrete"
+        if attribute == "observation_space":
+            remedy = "derive the environment from gymnasium.Env, and make it a Box"
+            if isinstance(space, spaces.Space) and (found := without_size(space)) is not None:
+                path, part = found
+                kind = type(part).__name__
+                what += f" at {path}" if path else ""
+                remedy = (
+                    "it has no fixed number of numbers: observe a Box of a fixed length instead, "
+                    "filled up with zeros, or leave it out (gymnasium.wrappers.FilterObservation)"
+                )
         raise UsageError(f"{name} has a {kind} as its {what}, which is not supported: {remedy}")
     elements = math.prod(space.shape)
     if not 1 <= elements <= MAX_ELEMENTS:
@@ -154,7 +283,9 @@ def action_bounds(space: Any, name: str) -> list[tuple[float, float]]:
         if not math.isfinite(minimum) or not math.isfinite(maximum):
             raise UsageError(
                 f"{name} has no bounds for action {index} ({low:g} to {high:g}): set a "
-                "finite low and high of its Box, with gymnasium.wrappers.RescaleAction for example"
+                "finite low and high of its Box, or wrap it: gymnasium.wrappers.TransformAction("
+                "env, lambda action: action, gymnasium.spaces.Box(LOW, HIGH, "
+                f"{tuple(map(int, space.shape))}))"
             )
         if not 0.0 < maximum - minimum <= LARGEST_FLOAT32:
             raise UsageError(f"{name} has no range for action {index}: it is {low:g} to {high:g}")

@@ -35,9 +35,13 @@ from rltools_host.environments.spaces import (
     action_kind,
     action_space,
     box,
+    flat_names,
     mask_channels,
     observation_bounds,
+    require_one_agent,
+    require_seed,
     returns_mask,
+    time_limit,
 )
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.runs.task import (
@@ -129,6 +133,8 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
 
     Without an algorithm, the default one for such actions is chosen.
     """
+    require_one_agent(environment, name_of(request))
+    require_seed(environment, name_of(request))
     kind = action_kind(getattr(environment, "action_space", None))
     algorithm = request.algorithm or DEFAULT_ALGORITHM[kind]
     request = replace(request, algorithm=algorithm)
@@ -142,14 +148,20 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         own_table if isinstance(own_table, Mapping) else {}
     )
     registered = getattr(environment, "spec", None)  # with Gymnasium
-    own_episode_steps = int(getattr(registered, "max_episode_steps", None) or DEFAULT_EPISODE_STEPS)
+    limit = time_limit(environment)
+    own_episode_steps = limit or DEFAULT_EPISODE_STEPS
     solved: Any = getattr(registered, "reward_threshold", None)
     has_solved = isinstance(solved, int | float) and math.isfinite(solved)
     episode_steps = checked_steps(
         own_episode_steps if request.episode_steps is None else request.episode_steps
     )
+    if limit is not None and episode_steps > limit:
+        raise UsageError(
+            f"episode_steps={episode_steps}, and {name} ends its episodes after {limit} steps "
+            "itself, by a TimeLimit: make it with a longer one, or leave episode_steps out"
+        )
     bounds = observation_bounds(observation_space, name)
-    stated = table.get("observations")
+    stated = table.get("observations", flat_names(environment))
     seen = channels_of("observations", stated, bounds, may_narrow=True)
     chosen, safe = action_channels(actions, table.get("actions"), name)
     masks = masks_given(environment, chosen, seen, name) if kind != NUMBERS else []

@@ -271,5 +271,9 @@ class Policy:
         with self._lock, np.errstate(over="ignore"):
             return image.runner.run(values, states)[1]
 
+    def __reduce__(self) -> tuple[type[Policy], tuple[PolicyImage]]:
+        """Return what pickle and copy make it of again, which is verified where that is done."""
+        return type(self), (self.image,)
+
     def __repr__(self) -> str:
         return f"Policy({self.experiment}, step {self.step}, {self.shape}, {self.environment})"

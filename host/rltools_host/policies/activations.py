@@ -74,6 +74,13 @@ ACTIVATIONS = {
         (("Sigmoid", None), ("Mul", X)),
         "Swish",
     ),
+    "hardtanh": Activation(
+        lambda x: np.clip(x, -1.0, 1.0),
+        "Hardtanh",
+        "functional.hardtanh",
+        (("Max", -1.0), ("Min", 1.0)),
+        is_exact=True,
+    ),
 }
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rltools_host.documents import Digest, typed
 from rltools_host.errors import DamagedFileError
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.policies.contract import ENTRY_AT_REST, QUADROTOR, EntryEnvelope, entry_text
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.image_writing import with_entry
@@ -53,7 +53,7 @@ def measured_entry(folder: RunFolder, image: PolicyImage) -> EntryEnvelope | Non
     """Return the entry envelope that the run's gate measured of this policy, or None."""
     path = folder.path / result_file(GATE, ENTRY)
     try:
-        found: Measured = typed(parse_json(path.read_bytes()), Measured)
+        found: Measured = typed(load_json(path, folder.path), Measured)
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:

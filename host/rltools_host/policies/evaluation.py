@@ -15,6 +15,7 @@ from rltools_host.environments.headers import subject_of_run
 from rltools_host.environments.imports import playable
 from rltools_host.environments.player import flat_maker
 from rltools_host.errors import RltError, UsageError
+from rltools_host.policies.baseline import Baseline, baseline_of, play_baseline
 from rltools_host.policies.episodes import (
     Episode,
     EpisodeEnd,
@@ -48,7 +49,8 @@ class Evaluation:
     simulator: str
     seed: int
     outcomes: tuple[EpisodeEnd, ...]
-    success_return: float | None  # an episode with this return or more is solved
+    success_return: float | None  # the mean from which on the environment counts as solved
+    baseline: Baseline | None = None  # what the policy is compared with
 
     @cached_property
     def returns(self) -> tuple[float, ...]:
@@ -81,6 +83,12 @@ class Evaluation:
         if threshold is None:
             return None
         return sum(value >= threshold for value in self.returns) / self.episodes
+
+    @property
+    def is_solved(self) -> bool | None:
+        """Return whether the mean reaches what the environment states; None where it states
+        none."""
+        return None if self.success_return is None else self.mean >= self.success_return
 
     @property
     def is_in_gymnasium(self) -> bool:
@@ -148,8 +156,10 @@ class Evaluation:
             "lengths": lengths,
             "terminated": [outcome.terminated for outcome in self.outcomes],
             "worst": [self.worst_document(index) for index in self.worst()],
+            "solved": self.is_solved,
             "success_rate": self.success_rate,
             "success_return": self.success_return,
+            **({} if self.baseline is None else {"against": self.baseline.document(self.returns)}),
         }
 
     def lines(self) -> list[str]:
@@ -168,10 +178,14 @@ class Evaluation:
             f"  length   {'   '.join(self.lengths())}",
         ]
         if self.success_rate is not None:
+            verdict = "yes" if self.is_solved else "no"
             lines.append(
-                f"  success  {100 * self.success_rate:.0f} %   episodes with a return of at least "
-                f"{self.success_return:.0f}, which counts as solved"
+                f"  solved   {verdict}   {self.environment} states a mean return of at least "
+                f"{self.success_return:g}, which "
+                f"{100 * self.success_rate:.0f} % of the episodes have"
             )
+        if self.baseline is not None:
+            lines.append(self.baseline.line(self.returns))
         return [*lines, *self.worst_lines()]
 
     def lengths(self) -> list[str]:
@@ -280,9 +294,11 @@ def evaluation_of_outcomes(
 
 
 def solved_return(image: PolicyImage) -> float | None:
-    """Return the return at which the policy's environment counts as solved, or None where this tree
-    does not have its experiment."""
-    if image.experiment not in experiments.list_experiments():
+    """Return the mean return from which on the policy's environment counts as solved, as it states
+    it (Gymnasium's reward_threshold); None where it states none, or this tree does not have the
+    experiment."""
+    name = image.experiment
+    if name not in experiments.list_experiments() and experiments.sizes_of_name(name) is None:
         return None
     environment = experiments.describe(image.experiment).environment
     if environment["name"] != image.environment:
@@ -297,7 +313,8 @@ class EvaluationRequest:
 
     simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task. task:
     the run's, as the user names it; None: as the run does, where that may be imported. trace: a
-    file that every step is written to. which: LAST or BEST.
+    file that every step is written to. which: LAST or BEST. against: a baseline, as
+    baseline_of() takes it.
     """
 
     episodes: int = USUAL_EPISODES
@@ -306,6 +323,7 @@ class EvaluationRequest:
     task: str | None = None
     trace: Path | None = None
     which: str = LAST
+    against: str | None = None
 
 
 def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation, list[str]]:
@@ -332,6 +350,9 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
         flat_maker(playable(task, named)) if task is not None and simulator == GYMNASIUM else None
     )
     values = folder.content.hyperparameters
+    against = request.against
+    if against is not None:
+        baseline_of(against, image, seed)  # what is no baseline is refused before any episode
     if trace is None:
         evaluation = evaluate_policy(
             image, str(folder.path), episodes, seed, simulator, make, values
@@ -340,7 +361,14 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
         played = play(image, episodes, seed, simulator, make, values)
         evaluation = evaluation_of(image, str(folder.path), seed, played)
         write_trace(trace, image, played)
-    return evaluation.of_task(task), notes_on(folder, image, simulator)
+    notes = notes_on(folder, image, simulator)
+    if against is not None:
+        is_in_gymnasium = simulator == GYMNASIUM
+        baseline = play_baseline(against, image, episodes, seed, make, is_in_gymnasium, values)
+        evaluation = replace(evaluation, baseline=baseline)
+        if not is_in_gymnasium:
+            notes.append(f"{against} had other episodes of seed {seed} than the policy")
+    return evaluation.of_task(task), notes
 
 
 def without_environment(folder: RunFolder) -> str:
@@ -368,6 +396,8 @@ def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
     """Return notes that the figures need: an unfinished training, or other sources."""
     notes = unfinished(folder, image)
+    if folder.content.imported is not None:  # no experiment of this tree trained it
+        return notes
     try:
         present = experiments.describe(subject_of_run(folder.content))
     except RltError:  # only the core's simulator needs it, and has reported it

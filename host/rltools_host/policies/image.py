@@ -7,7 +7,7 @@ because NumPy has no fused multiply-add.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from rltools_host.build.description import (
     Channel,
 )
 from rltools_host.errors import DamagedFileError
+from rltools_host.files import read_limited
 from rltools_host.policies.contract import (
     ASSUMPTIONS,
     CHANNEL,
@@ -50,6 +51,7 @@ from rltools_host.runs.names import LAST
 from rltools_host.runs.saves import (
     HEADER,
     MAGIC,
+    MAX_POLICY_BYTES,
     RECURRENT_VERSION,
     VERSION,
     header_bytes,
@@ -80,6 +82,10 @@ class PolicyImage:
     recurrence: Recurrence | None = None  # None: there is no hidden state
     entry: EntryEnvelope | None = None  # None: ENTRY_AT_REST
     stated: Statements = NOTHING_STATED  # on its contract; not in the image
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the fields; what runs the policy is of this process."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def sha256(self) -> str:
@@ -143,12 +149,17 @@ class PolicyImage:
         return self.runner.run(observation)[0]
 
 
-def read_policy(path: Path) -> PolicyImage:
-    """Read a policy image. Raise DamagedFileError, which names what is wrong with it."""
+def read_policy(path: Path, within: Path | None = None) -> PolicyImage:
+    """Read a policy image. Raise DamagedFileError, which names what is wrong with it.
+
+    within: the folder of the run that it belongs to.
+    """
     try:
-        data = path.read_bytes()
+        data = read_limited(path, MAX_POLICY_BYTES, within)
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is damaged: {error}") from None
     return parse_foreign_policy(data, str(path))
 
 
@@ -158,7 +169,7 @@ def read_run_policy(run: str | Path | RunFolder, which: str = LAST) -> PolicyIma
     which: LAST, which must belong to the run's last state, or BEST by evaluations in training.
     """
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
-    image = read_policy(folder.existing_policy(which))
+    image = read_policy(folder.existing_policy(which), folder.path)
     folder.require_state(image.state_sha256, which)
     assumed = image.stated.assumed
     stated = statements_of(folder.content, image.actions, assumed, image.origin)

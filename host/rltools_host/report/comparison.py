@@ -43,7 +43,7 @@ from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, statistics_of
 from rltools_host.runs.names import find_group
-from rltools_host.tree import near_path
+from rltools_host.tree import command_line, near_path
 
 OF_EACH_RUN = ("seed", "steps", "report_every")
 NOT_KNOWN = "what it does not state"
@@ -150,9 +150,42 @@ class Comparison:
             for a, b in combinations(self.contenders, 2)
         ]
 
+    @cached_property
+    def winner(self) -> Contender | None:
+        """Return the contender whose interval lies above all others'; None where there is none, or
+        where the runs have trained for other steps."""
+        return None if self.undecided else self.best
+
+    @cached_property
+    def best(self) -> Contender:
+        return max(self.contenders, key=lambda each: each.mean)
+
+    @cached_property
+    def undecided(self) -> str:
+        """Return a clause on why there is no winner; empty where there is one."""
+        steps = sorted({content.step for each in self.contenders for content in each.contents})
+        if len(steps) > 1:
+            return f"the runs have trained for {steps[0]:,} to {steps[-1]:,} steps"
+        others = [each for each in self.contenders if each is not self.best]
+        if alone := [each.name for each in self.contenders if each.interval is None]:
+            return f"{alone[0]} has too few runs for an interval"
+        low = self.best.interval[0] if self.best.interval else math.nan
+        near = [each.name for each in others if each.interval and each.interval[1] >= low]
+        return f"the intervals of {self.best.name} and {near[0]} overlap" if near else ""
+
+    @property
+    def verdict(self) -> str:
+        """Return the comparison in one sentence."""
+        mean = f"{self.best.mean:,.1f}"
+        if self.undecided:
+            return f"no winner: {self.undecided}; the highest IQM is {mean}, of {self.best.name}"
+        return f"{self.best.name} is best: its interval lies above the others'; IQM {mean}"
+
     def document(self) -> dict[str, object]:
         return {
             "contenders": [each.document() for each in self.contenders],
+            "winner": None if self.winner is None else self.winner.name,
+            "verdict": self.verdict,
             "improvements": [asdict(each) for each in self.improvements],
             "differences": differing(self.contenders),
             "confidence": CONFIDENCE,
@@ -214,7 +247,12 @@ def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Itera
         alone = RunFolder.open(name)
         shown_path = str(near_path(alone.path))
         runs = {alone.content.seed or 0: alone}
-        if not (points := points_of(runs)):
+        if not (points := points_of(runs)) and alone.content.imported is not None:
+            raise UsageError(
+                f"{shown_path} was imported, and has no evaluations of a training to compare: "
+                f"see its return by {command_line('evaluate', shown_path)}"
+            )
+        if not points:
             raise UsageError(f"{shown_path} has no evaluation yet: train it first")
         yield contender(shown_path, "", runs, points, threshold)
         return
@@ -318,7 +356,6 @@ def page(comparison: Comparison) -> str:
     contenders = comparison.contenders
     curves = [each.curve for each in contenders if each.curve is not None]
     environments = sorted({environment_of(each.first) or "unknown" for each in contenders})
-    best = max(contenders, key=lambda each: each.mean)
     sections = [
         returns_section(contenders),
         improvement_section(comparison.improvements),
@@ -336,10 +373,7 @@ def page(comparison: Comparison) -> str:
         title="Comparison of runs",
         kicker=f"Comparison · {text(', '.join(environments))}",
         heading=f"{len(contenders)} kinds of runs",
-        verdict=(
-            f"The highest interquartile mean of final returns is "
-            f"<strong>{number(best.mean, 1)}</strong>, of {text(best.name)}."
-        ),
+        verdict=text(f"{comparison.verdict[0].upper()}{comparison.verdict[1:]}."),
         tiles="",
         sections=[section for section in sections if section is not None],
         folder=", ".join(each.name for each in contenders),

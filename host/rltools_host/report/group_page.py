@@ -42,7 +42,7 @@ DASHES: tuple[Any, ...] = (
 )
 MAX_TRIALS = 5  # of a tuning, that are drawn and compared
 MANY_POINTS = 40  # from which on points are not marked
-# Numbers stay in one line; on a narrow page the last two columns give way.
+# Numbers stay in one line; on a narrow page the columns behind the interval give way.
 NARROW_TABLE = """
 table.figures td.number { white-space: nowrap; }
 @media (max-width: 480px) {
@@ -295,9 +295,7 @@ def learning_curves(curves: Sequence[VariantCurve], x_axis: str, y_axis: str) ->
                 for values in curve.returns:
                     axes.plot(curve.steps, values, color=color, linewidth=0.8, alpha=0.45)
             mean, std = curve.mean, curve.std
-            axes.fill_between(
-                curve.steps, mean - std, mean + std, color=color, alpha=0.15, linewidth=0
-            )
+            markup.band(axes, curve.steps, mean - std, mean + std, color=color, alpha=0.15)
             axes.plot(
                 curve.steps,
                 mean,
@@ -358,8 +356,8 @@ def returns_table(rows: Sequence[tuple[str, Sequence[float]]], lead: str) -> Sec
         cells = [number(figures[key], 1) for key in ("mean", "std", "median", "worst")]
         mean = number(float(interquartile_mean(np.array(returns))), 1)
         interval = interval_text(interval_of_mean(returns), 1)
-        lines.append((name, str(figures["runs"]), *cells, mean, interval))
-    heads = ("", "runs", "mean", "deviation", "median", "worst", "IQM", "95 %")
+        lines.append((name, str(figures["runs"]), mean, interval, *cells))
+    heads = ("", "runs", "IQM", "95 %", "mean", "deviation", "median", "worst")
     return Section("Final returns", lead, table(heads, lines, "figures"), NARROW_TABLE)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,9 +205,39 @@ class Curve:
         return Curve(self.steps[known], self.values[known])
 
     def thinned(self, count: int) -> Curve:
-        """Return the curve with at most `count` of its points, evenly chosen."""
-        chosen = np.unique(np.linspace(0, len(self.steps) - 1, count).astype(int))
+        """Return the curve with at most `count` of its points, the extremes among them."""
+        chosen = extremes(self.values, count)
         return self if len(self.steps) <= count else Curve(self.steps[chosen], self.values[chosen])
+
+
+def extremes(values: Values, count: int) -> NDArray[np.intp]:
+    """Return the places of at most `count` values: the first, the last, and the least and the
+    greatest of each of equal parts; of all values where these are not more."""
+    if len(values) <= count:
+        return np.arange(len(values))
+    edges = part_edges(len(values), (count - 2) // 2)
+    chosen = {0, len(values) - 1}
+    for begin, end in pairwise(edges):
+        part = values[begin:end]
+        if np.isnan(part).all():
+            chosen.add(int(begin))
+        else:
+            chosen |= {int(begin + np.nanargmin(part)), int(begin + np.nanargmax(part))}
+    return np.array(sorted(chosen), np.intp)
+
+
+def part_edges(count: int, parts: int) -> NDArray[np.intp]:
+    return np.linspace(0, count, parts + 1).astype(np.intp)
+
+
+def band(axes: Axes, steps: Values, low: Values, high: Values, **look: Any) -> None:
+    """Fill between two curves; where points are more than pixels, between the extremes of each."""
+    if len(steps) > WIDE:
+        begins = part_edges(len(steps), WIDE)[:-1]
+        steps = np.append(steps[begins], steps[-1])
+        low, high = np.fmin.reduceat(low, begins), np.fmax.reduceat(high, begins)
+        low, high = np.append(low, low[-1]), np.append(high, high[-1])
+    axes.fill_between(steps, low, high, linewidth=0, **look)
 
 
 @dataclass(frozen=True)
@@ -253,6 +283,7 @@ def figure_of(width: int, height: int) -> Iterator[Figure]:
 
 def svg_of(figure: Figure, css_class: str, label: str) -> str:
     """Return the figure as an SVG element for an HTML page."""
+    thin_lines(figure)
     stream = io.StringIO()
     figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
@@ -266,6 +297,18 @@ def svg_of(figure: Figure, css_class: str, label: str) -> str:
     return text.replace(
         "<svg ", f'<svg class="{css_class}" role="img" aria-label="{escape(label)}" ', 1
     ).strip()
+
+
+def thin_lines(figure: Figure) -> None:
+    """Leave two points of each line for a CSS pixel: more of them are megabytes, and hide each
+    other."""
+    count = round(2 * 72 * figure.get_figwidth())
+    for axes in figure.axes:
+        for line in axes.lines if axes.name != "3d" else ():
+            steps, values = (np.asarray(each, float) for each in line.get_data(orig=False))
+            if len(values) > count:
+                chosen = extremes(values, count)
+                line.set_data(steps[chosen], values[chosen])
 
 
 def unique_names(svg: str, prefix: str) -> str:

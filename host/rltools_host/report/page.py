@@ -69,12 +69,17 @@ def verdict(data: RunData) -> str:
     )
     if evaluation.success_return is None:
         return sentence + "."
-    solved = evaluation.mean >= evaluation.success_return
-    relation = "better" if solved else "worse"
+    solved = evaluation.is_solved
+    relation = "at least" if solved else "below"
     return (
-        f'{sentence}, <strong class="{"good" if solved else "bad"}">{relation} than the '
-        f"{number(evaluation.success_return)}</strong> that counts as solved."
+        f'{sentence}, <strong class="{"good" if solved else "bad"}">{relation} the '
+        f"{threshold(evaluation.success_return)}</strong> from which on the environment counts as "
+        "solved."
     )
+
+
+def threshold(value: float) -> str:
+    return number(value, 0 if value == round(value) else 2)
 
 
 def simulator_name(evaluation: Evaluation) -> str:
@@ -93,9 +98,10 @@ def tiles(data: RunData) -> Iterable[str]:
         )
         if evaluation.success_rate is not None:
             yield tile(
-                "solved episodes",
-                f"{number(100 * evaluation.success_rate)} <small>%</small>",
-                f"return of at least {number(evaluation.success_return or 0.0)}",
+                "solved",
+                "yes" if evaluation.is_solved else "no",
+                f"mean of at least {threshold(evaluation.success_return or 0.0)}, which "
+                f"{number(100 * evaluation.success_rate)} % of the episodes have",
             )
     wanted = data.run.steps
     if wanted:

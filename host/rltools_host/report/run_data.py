@@ -82,7 +82,7 @@ class RunData:
 
 def collect(folder: RunFolder, which: str = LAST) -> RunData:
     """Read the folder and run the evaluation episodes."""
-    is_there = which != LAST or folder.policy_path.is_file()
+    is_there = which != LAST or folder.policy_path.exists()
     image = read_run_policy(folder, which) if is_there else None
     evaluation, episode = None, None
     if image is not None:

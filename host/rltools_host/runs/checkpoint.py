@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
 from rltools_host.documents import LARGEST_U32, Digest, Line, shown, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
-from rltools_host.files import parse_json
+from rltools_host.files import open_plain, parse_json
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
 
 IMAGE_MAGIC = b"RLTC"
@@ -39,7 +39,7 @@ FORMAT = "rltools-checkpoint-2"  # of the .safetensors
 OTHER_FORMAT = re.compile(r"rltools-checkpoint-(?!2\b)[1-9][0-9]{0,8}")
 HEADER_HASH = "header_sha256"
 HEADER_HASH_ZEROS = "0" * 64  # stand for the hash while it is computed
-MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
+MAXIMUM_HEADER_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,21 @@ class HeaderMetadata(Struct, frozen=True):
 
 def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, TensorEntry]]:
     """Read and verify a file; return the checkpoint and the tensor entries of its header."""
-    header, payload = split_file(data, path)
+    checkpoint, entries, state_sha256 = of_header(*split_file(data, path), path)
+    require_state(checkpoint, state_sha256, path)
+    return checkpoint, entries
+
+
+def require_state(checkpoint: Checkpoint, state_sha256: str, path: Path | str) -> None:
+    if checkpoint.state_sha256 != state_sha256:
+        raise damaged(path, "its training state does not match its SHA-256")
+
+
+def of_header(
+    header: bytes, payload: bytes, path: Path | str
+) -> tuple[Checkpoint, dict[str, TensorEntry], str]:
+    """Verify a header; return the checkpoint, the tensor entries, and what the payload's SHA-256
+    must be."""
     try:
         require_format(header, path)
         entries, metadata = parse_header(header)
@@ -188,9 +202,7 @@ def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[st
     plain = header.replace(metadata.header_sha256.encode(), HEADER_HASH_ZEROS.encode(), 1)
     if hashlib.sha256(plain).hexdigest() != metadata.header_sha256:
         raise damaged(path, "its header does not match its SHA-256")
-    if checkpoint.state_sha256 != metadata.state_sha256:
-        raise damaged(path, "its training state does not match its SHA-256")
-    return checkpoint, entries
+    return checkpoint, entries, metadata.state_sha256
 
 
 def split_file(data: bytes, path: Path | str) -> tuple[bytes, bytes]:
@@ -220,19 +232,32 @@ def require_format(header: bytes, path: Path | str) -> None:
         )
 
 
-def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint:
-    """Load checkpoint.safetensors, and verify it and that it is of this experiment."""
+def load_checkpoint(
+    path: Path, experiment: ExperimentDescription, within: Path | None = None
+) -> Checkpoint:
+    """Load checkpoint.safetensors, and verify it and that it is of this experiment.
+
+    within: the folder of the run that it belongs to.
+    """
+    payload_bytes = _payload_bytes(experiment.tensors)
     try:
-        data = path.read_bytes()
+        with open_plain(path, within) as file:
+            # Never more than a checkpoint of this experiment has.
+            head = file.read(8)
+            head += file.read(min(int.from_bytes(head, "little"), MAXIMUM_HEADER_BYTES))
+            payload = file.read(payload_bytes + 1)
     except FileNotFoundError:
         raise UsageError(
             f"{path.parent} holds no {path.name}: that run saved none, start a new one"
         ) from None
     except OSError as error:
         raise DamagedFileError(
-            f"cannot read {path}: {error.strerror}; restore it or start a new run"
+            f"cannot read {path}: {error.strerror or error}; restore it or start a new run"
         ) from None
-    checkpoint, entries = from_safetensors(data, path)
+    header, _ = split_file(head, path)
+    checkpoint, entries, state_sha256 = of_header(header, payload, path)
+    if len(payload) <= payload_bytes:
+        require_state(checkpoint, state_sha256, path)
     if checkpoint.experiment != experiment.name:
         raise BoardMismatchError(
             f'{path} is of experiment "{checkpoint.experiment}", not of "{experiment.name}": '
@@ -250,7 +275,7 @@ def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint
             f'{path} has other tensors than experiment "{experiment.name}" now has: '
             f"check out {sources_of(checkpoint)}"
         )
-    if len(checkpoint.payload) != _payload_bytes(experiment.tensors):
+    if len(checkpoint.payload) != payload_bytes:
         raise damaged(path, "the sizes of its tensors do not add up to its length")
     require_values(path, checkpoint.hyperparameters, experiment, sources_of(checkpoint))
     return checkpoint

@@ -41,9 +41,6 @@ Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")]
 SaveName = Annotated[str, Meta(pattern=rf"^(?a:{SAVE_NAME})\Z", max_length=LONGEST_TEXT)]
 ArchiveName = Annotated[str, Meta(pattern=r"^sources-[0-9a-f]{12}\.tar\.gz\Z")]
 SubjectName = Annotated[str, Meta(pattern=rf"^{SUBJECT_NAME.pattern}\Z", max_length=LONGEST_NAME)]
-OptionalSubject = Annotated[
-    str, Meta(pattern=rf"^({SUBJECT_NAME.pattern})?\Z", max_length=LONGEST_NAME)
-]
 BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
@@ -139,7 +136,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """run.json."""
 
     format: FromOne | UnsetType = UNSET  # always written
-    experiment: OptionalSubject = ""
+    experiment: SubjectName = ""  # where it is stated, it has a name
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
     contract: SubjectName | None = None
     algorithm: Line = ""
@@ -219,6 +216,9 @@ class Variant(Struct, frozen=True):
     experiment: SubjectName | None = None  # its own, where that is not the group's
 
 
+MAX_VARIANTS = 10_000
+
+
 class Tune(Struct, frozen=True):
     """The request of a tuning. Its trials are the group's variants, and in the storage."""
 
@@ -241,7 +241,7 @@ class Group(Struct, frozen=True, kw_only=True):
     state: Line
     seeds: Annotated[list[Whole], Meta(min_length=1, max_length=1_000_000)]
     settings: list[Line]
-    variants: Annotated[list[Variant], Meta(max_length=10_000)]
+    variants: Annotated[list[Variant], Meta(max_length=MAX_VARIANTS)]
     x_axis: Line
     y_axis: Line
     tensorboard: bool
@@ -283,6 +283,8 @@ class ProgressRow(Struct, frozen=True):
     episodes: Whole
     last_return: Number | None
     best_return: Number | None
+    episodes_ended: Count = 0  # of those that ended since the last report, as what follows
+    episode_return: Number | None = None
     episode_length: Number | None = None
 
 
@@ -340,6 +342,7 @@ class RunDocument(TypedDict):
     seed: int
     steps: int
     step: int
+    updates: NotRequired[int]  # of this run in all, as the board reports them
     train_s: float | None
     evaluation_s: float | None
     steps_per_s: float | None

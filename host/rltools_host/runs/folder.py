@@ -21,12 +21,12 @@ from msgspec import structs, to_builtins
 from rltools_host.documents import Unfit, shown, typed
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.files import (
-    MAX_JSON_BYTES,
     FolderLock,
     disk_error,
+    load_json,
+    open_plain,
     parse_json,
     plain_json,
-    read_limited,
     write_all,
     write_atomically,
 )
@@ -36,6 +36,7 @@ from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, begun_us_now, f
 from rltools_host.tree import command_line, near_path
 
 MAX_METRICS_BYTES = 1_000_000_000
+LONGEST_LINE = 1_000_000  # of metrics.jsonl
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
 OWN_FILE = re.compile(  # what a run writes before its first save
@@ -182,7 +183,7 @@ class RunFolder:
                     "ends in the same bits, and keeps it"
                 )
             return self.best_path
-        if not self.policy_path.is_file():
+        if not self.policy_path.exists():
             command = command_line("train", "--resume", near_path(self.path))
             raise UsageError(f"run {self.name} has no policy yet: resume it with `{command}`")
         return self.policy_path
@@ -239,26 +240,37 @@ class RunFolder:
 
     def read_metrics(self) -> list[Row]:
         """Return the rows of metrics.jsonl, without a last line that a power failure cut off."""
+        rows: list[Row] = []
         try:
-            lines = read_limited(self.metrics_path, MAX_METRICS_BYTES).split(b"\n")
+            with open_plain(self.metrics_path, self.path) as file:
+                if os.fstat(file.fileno()).st_size > MAX_METRICS_BYTES:
+                    raise DamagedFileError(
+                        f"{self.metrics_path} is damaged: it has more than "
+                        f"{MAX_METRICS_BYTES:,} bytes"
+                    )
+                while line := file.readline(LONGEST_LINE):
+                    if line.endswith(b"\n"):
+                        rows.append(self._row(line, len(rows) + 1))
+                    elif len(line) == LONGEST_LINE:
+                        raise self._damaged_in(len(rows) + 1)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise cannot_read(self.metrics_path, error) from None
-        except ValueError as error:
-            raise DamagedFileError(f"{self.metrics_path} is damaged: {error}") from None
-        rows: list[Row] = []
-        for number, line in enumerate(lines[:-1], start=1):
-            try:
-                row = parse_json(line)
-                check_row(row)
-            except ValueError as error:
-                raise DamagedFileError(
-                    f"{self.metrics_path} is damaged in line {number}{reason_of(error)}: "
-                    "remove that line"
-                ) from None
-            rows.append(row)
         return rows
+
+    def _row(self, line: bytes, number: int) -> Row:
+        try:
+            row: Row = parse_json(line)
+            check_row(row)
+        except ValueError as error:
+            raise self._damaged_in(number, reason_of(error)) from None
+        return row
+
+    def _damaged_in(self, number: int, reason: str = "") -> DamagedFileError:
+        return DamagedFileError(
+            f"{self.metrics_path} is damaged in line {number}{reason}: remove that line"
+        )
 
     def truncate_metrics(self, step: int) -> list[Row]:
         """Remove the rows after `step`, from which a run resumes; return those that stay."""
@@ -317,7 +329,7 @@ def read_checked(path: Path, kind: type[T], read: int, remedy: str) -> T:
     DamagedFileError names the other format, or the field that does not fit.
     """
     try:
-        document = parse_json(read_limited(path, MAX_JSON_BYTES))
+        document = load_json(path, path.parent)
         stated = document.get("format", read) if isinstance(document, dict) else None
         is_other = type(stated) is int and stated != read  # what else it says may differ, too
         content: T | None = None if is_other else typed(document, kind)

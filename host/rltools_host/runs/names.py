@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rltools_host.errors import UsageError, unknown_name
-from rltools_host.files import MAX_JSON_BYTES, disk_error, parse_json, read_limited
-from rltools_host.tree import PROJECT
+from rltools_host.files import disk_error, load_json
+from rltools_host.tree import PROJECT, quoted
 
 RUN_FILE = "run.json"
 GROUP_FILE = "group.json"  # of a folder of runs
@@ -27,6 +26,7 @@ LAST, BEST = WHICH = ("last", "best")  # of a run's policies
 GATE, FLIGHT, HIL = "gate", "flight", "hil"
 RESULT_FILE = re.compile(rf"(?:{GATE}|{FLIGHT}|{HIL})-.+\.json|{FLIGHT}-.+\.html")
 BEGUN = "begun_us"  # in both, since 1970
+SHOWN = 5  # of the names that there are
 NUMBER = re.compile(r"([0-9]{1,18})")
 
 
@@ -56,7 +56,8 @@ def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
                 return candidate
         if (group := find_group(run, runs_directory)) is not None:
             raise UsageError(f"{group} is a group of runs: name one of them{example_of(group)}")
-    raise unknown_name("run", str(run), run_names(runs_directory)[-5:])
+    known = run_names(runs_directory)
+    raise unknown_name("run", str(run), known, last=SHOWN)
 
 
 def find_group(name: str | Path, runs_directory: Path | None = None) -> Path | None:
@@ -83,17 +84,17 @@ def folder_of_latest(path: Path, files: Sequence[str], runs_directory: Path) -> 
 
 
 def is_run(path: Path) -> bool:
-    return os.path.isfile(path / RUN_FILE)
+    return os.path.exists(path / RUN_FILE)
 
 
 def is_group(path: Path) -> bool:
-    return os.path.isfile(path / GROUP_FILE)
+    return os.path.exists(path / GROUP_FILE)
 
 
 def example_of(group: Path) -> str:
     """Return a clause with a run of the group."""
     for found in sorted(group.rglob(RUN_FILE)):
-        return f", such as {shlex.quote(str(found.parent))}"
+        return f", such as {quoted(found.parent)}"
     return ""
 
 
@@ -111,8 +112,8 @@ def begun_us(path: Path) -> int:
     """Return when the run or group of this file began, in microseconds since 1970; where it does
     not say, when the file was written."""
     try:
-        document = parse_json(read_limited(path, MAX_JSON_BYTES))
-    except ValueError:
+        document = load_json(path, path.parent)
+    except (OSError, ValueError):
         document = None
     stated = document if isinstance(document, dict) else {}
     begun = stated.get(BEGUN)
@@ -143,7 +144,7 @@ def require_empty(path: Path) -> None:
         raise UsageError(f"{path} is not a folder: choose another with --out")
     if path.is_dir() and any(path.iterdir()):
         remedy = (
-            f", or resume the run with --resume {shlex.quote(str(path))}"
+            f", or resume the run with --resume {quoted(path)}"
             if is_run(path) or is_group(path)
             else ""
         )

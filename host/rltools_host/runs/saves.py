@@ -24,6 +24,7 @@ from rltools_host.files import (
     disk_error,
     is_partial,
     partial_path,
+    read_limited,
     synchronize_folder,
     write_durably,
 )
@@ -32,6 +33,7 @@ from rltools_host.runs.contents import SAVE_NAME, Run
 CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"
 BEST_FILE = "best.rltp"  # the policy of the best evaluation up to this state, where it was kept
+MAX_POLICY_BYTES = 256_000_000
 SAVED_FILES = (CHECKPOINT_FILE, POLICY_FILE, BEST_FILE)
 # After an evaluation a run is saved if saves take no more than this part of its time; what the
 # first one takes is not known, and is taken to be little.
@@ -158,8 +160,8 @@ def step_of(save: Path) -> int:
 def is_whole(save: Path, state_sha256: str | None) -> bool:
     """Return whether a save has a policy, of this state."""
     try:
-        data = (save / POLICY_FILE).read_bytes()
-    except OSError:
+        data = read_limited(save / POLICY_FILE, MAX_POLICY_BYTES, save.parent)
+    except (OSError, ValueError):
         return False
     return state_sha256 is not None and state_of_policy(data) == state_sha256
 

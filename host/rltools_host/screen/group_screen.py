@@ -12,6 +12,7 @@ from rltools_host.lines import INDENT, UNLIMITED, folded
 from rltools_host.screen.terminal import InPlace, can_show, duration, number
 from rltools_host.screen.training_screen import PLAIN_LINE_S
 from rltools_host.training.progress import (
+    COMPILING,
     FAILED,
     FINISHED,
     PAUSED,
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-STYLES = {FINISHED: "green", TRAINING: "cyan", STARTING: "cyan", FAILED: "red", PAUSED: "yellow"}
+STYLES = {
+    **dict.fromkeys((TRAINING, COMPILING, STARTING), "cyan"),
+    FINISHED: "green",
+    FAILED: "red",
+    PAUSED: "yellow",
+}
 # What is shown first where not all lines fit.
-SHOWN_FIRST = (TRAINING, STARTING, FAILED, PAUSED, FINISHED, WAITING, PRUNED)
+SHOWN_FIRST = (TRAINING, COMPILING, STARTING, FAILED, PAUSED, FINISHED, WAITING, PRUNED)
 WIDEST = 120
 WITH_BAR = 56  # columns of the screen, beside the labels
 MIN_LABEL, MAX_LABEL = 10, 34  # with a space to both sides

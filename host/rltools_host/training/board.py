@@ -30,6 +30,7 @@ from rltools_host.errors import (
     FileNotThereError,
     RefusedError,
 )
+from rltools_host.files import read_limited
 from rltools_host.runs.checkpoint import (
     IMAGE_HEADER,
     Checkpoint,
@@ -44,6 +45,7 @@ from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import (
     BEST_FILE,
     CHECKPOINT_FILE,
+    MAX_POLICY_BYTES,
     POLICY_FILE,
     state_of_policy,
     step_of_policy,
@@ -337,11 +339,13 @@ class BestPolicy:
         """
         path = save / BEST_FILE
         try:
-            image = path.read_bytes()
+            image = read_limited(path, MAX_POLICY_BYTES, save.parent)
         except FileNotFoundError:
             return
         except OSError as error:
             raise DamagedFileError(f"cannot read {path}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise DamagedFileError(f"{path} is damaged: {error}") from None
         step = step_of_policy(image)
         found = [row for row in rows if row.get("kind") == "evaluation" and row["step"] == step]
         if not found:

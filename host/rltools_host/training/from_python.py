@@ -18,7 +18,7 @@ from rltools_host.documents import (
     table,
     whole_number,
 )
-from rltools_host.environments.imports import maker_of
+from rltools_host.environments.imports import made, maker_of
 from rltools_host.environments.player import flat_maker
 from rltools_host.environments.task import MakeEnvironment, TaskRequest, is_task
 from rltools_host.errors import UsageError
@@ -28,6 +28,7 @@ from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.task import PREFIX, WIDEST_LAYER
+from rltools_host.training.file_runs import run_of_file
 from rltools_host.training.group_plan import MAX_SEEDS
 from rltools_host.training.plan import TrainingRequest
 
@@ -135,7 +136,7 @@ def evaluate(
         )
     act: Any = policy
     if not callable(policy):
-        folder = RunFolder.open(str(run))
+        folder = RunFolder.open(run_of_file(str(run)))
         image = read_run_policy(folder)
         image.verify()
         act = Policy(image)
@@ -145,10 +146,14 @@ def evaluate(
                     "env: the run was trained on a task of Gymnasium's: give the function that "
                     "makes its environment, or its name"
                 )
-            make = flat_maker(task, maker_for(env))
+            make = flat_maker(task, maker_for(env, task.episode_steps))
             outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
             return np.array(outcome.returns)
-    environment = env if is_environment else maker_for(env)()
+    make = maker_for(env)
+    is_policy = isinstance(
+        act, Policy
+    )  # whose observations are flat; another function's are its own
+    environment = env if is_environment else made(make) if is_policy else make()
     try:
         return np.array([episode_return(act, environment, seed + i) for i in range(episodes)])
     finally:
@@ -156,10 +161,10 @@ def evaluate(
             close_all([environment])
 
 
-def maker_for(env: Any) -> MakeEnvironment:
+def maker_for(env: Any, episode_steps: int | None = None) -> MakeEnvironment:
     """Return a function that makes the environment, of a name or of such a function."""
     if isinstance(env, str):
-        return maker_of(f"{PREFIX}{env.removeprefix(PREFIX)}")
+        return maker_of(f"{PREFIX}{env.removeprefix(PREFIX)}", episode_steps)
     make: MakeEnvironment = env
     return make
 

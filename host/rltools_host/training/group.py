@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,9 +44,11 @@ from rltools_host.training.progress import (
     Member,
     counted,
 )
+from rltools_host.training.ray_cluster import RayCluster
 from rltools_host.tree import command_line, near_path
 
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
+MAX_LOSSES = 100  # of a group's runs, with nodes of a cluster; one that always ends its node fails
 MakeScreen = Callable[[GroupView], GroupScreen]
 
 
@@ -71,15 +74,18 @@ class GroupDocument(TypedDict):
 def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument:
     """Train a new group, or resume one, and return what `--json` prints."""
     begun, asked = None, request.training
-    if asked.resume is None:
-        request, plan = plan_new(request)
-    else:
-        begun, plan = resume_group(request)
-    with Interruption() as interruption:
+    with contextlib.ExitStack() as stack:
+        cluster = None
+        if asked.ray is not None:
+            cluster = stack.enter_context(contextlib.closing(RayCluster(asked.ray)))
+        if asked.resume is None:
+            request, plan = plan_new(request)
+        else:
+            begun, plan = resume_group(request)
+        interruption = stack.enter_context(Interruption())
         interruption.armed = True  # from here on a pause leaves a group that can be resumed
-        group = begun or create(request, plan)
-        with contextlib.closing(group):
-            return GroupTraining(group, plan, interruption, asked).train(make_screen)
+        group = stack.enter_context(contextlib.closing(begun or create(request, plan)))
+        return GroupTraining(group, plan, interruption, asked, cluster).train(make_screen)
 
 
 @contextlib.contextmanager
@@ -131,6 +137,7 @@ class GroupTraining:
         plan: Plan,
         interruption: Interruption,
         asked: TrainingRequest | None = None,
+        cluster: RayCluster | None = None,
     ) -> None:
         """Prepare a session; `asked` is the user's request, which may have what group.json does
         not: the function that makes environments, and a project of Weights & Biases."""
@@ -138,7 +145,12 @@ class GroupTraining:
         self._interruption = interruption
         self._plan, self._asked = plan, asked or plan.request
         self._make_env = function_of(self._asked)
+        self._cluster, self._losses = cluster, 0
+        self._waiting: deque[Member] = deque()
+        self._shared: dict[str, TrainingRequest] = {}
         self._jobs = jobs_of(plan, group.content.jobs) if self._make_env is None else 1
+        if cluster is not None and group.content.jobs is None:
+            self._jobs = cluster.jobs(plan.request.threads)
         self._settings = {v.name: v.settings for v in group.variants}
         self._plans = {v.name: plan.others.get(v.experiment or "", plan) for v in group.variants}
         self._programs = [each.program for each in (plan, *plan.others.values())]
@@ -198,13 +210,8 @@ class GroupTraining:
             if asked.gymnasium is None:
                 of_plan = replace(of_plan, experiment=plan.description.name)
             shared[plan.description.name] = of_plan
-        work = iter(
-            [
-                (member, request)
-                for member in self._members
-                if (request := self._request_of(member, shared[self._name_of(member)])) is not None
-            ]
-        )
+        self._shared = shared
+        self._waiting = deque(m for m in self._members if m.state in (PAUSED, WAITING))
         path = near_path(self._group.path)
         self._update("training")
         title, board = self._group.title, self._plan.board.name
@@ -213,8 +220,11 @@ class GroupTraining:
             if self._make_env is not None:
                 runs: Runs = RunsInTurn(screen, self._interruption, self._ended)
             else:
-                runs = ParallelRuns(self._jobs, scratch, screen, self._interruption, self._ended)
-            runs.train(lambda: next(work, None))
+                start = None if self._cluster is None else self._cluster.start
+                runs = ParallelRuns(
+                    self._jobs, scratch, screen, self._interruption, self._ended, start=start
+                )
+            runs.train(self._next)
         finally:
             screen.close()
 
@@ -222,13 +232,15 @@ class GroupTraining:
         name: str = self._plans[member.name.variant].description.name
         return name
 
-    def _request_of(self, member: Member, shared: TrainingRequest) -> TrainingRequest | None:
-        """Return the request of a run; None if it has finished."""
-        if member.state == PAUSED:
-            member.state = WAITING
-            return replace(shared, settings=(), resume=str(member.path))
-        if member.state != WAITING:
+    def _next(self) -> tuple[Member, TrainingRequest] | None:
+        if not self._waiting:
             return None
+        member = self._waiting.popleft()
+        return member, self._request_of(member, self._shared[self._name_of(member)])
+
+    def _request_of(self, member: Member, shared: TrainingRequest) -> TrainingRequest:
+        if member.state == PAUSED:
+            return replace(shared, settings=(), resume=str(member.path))
         return replace(
             shared,
             seed=member.seed,
@@ -239,6 +251,12 @@ class GroupTraining:
 
     def _ended(self, member: Member) -> None:
         failed = member.state == FAILED
+        is_lost = failed and self._cluster is not None and member.was_killed
+        if is_lost and self._losses < MAX_LOSSES:  # with its node: it begins again on another
+            self._losses += 1
+            member.error, member.exit_code = "", 0
+            failed = False
+            self._waiting.append(member)
         self._look([member])
         if failed:
             member.state = FAILED

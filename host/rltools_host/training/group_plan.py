@@ -42,6 +42,7 @@ from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan, 
 from rltools_host.tree import command_line, near_path
 
 MAX_SEEDS = 1000
+MAX_JOBS = 1000
 OF_EACH_RUN = ("seed", "steps", "eval_freq", "report_every")  # by its seed, length and board
 DEFAULT_THREADS = 2  # of a board that takes threads: kernels/threads/pool.h
 SET_ON_RESUME = ("board", "steps", "port", "threads", "jobs", "tensorboard")
@@ -72,6 +73,8 @@ def is_for_group(request: TrainingRequest) -> bool:
     if not request.seeds and not resumes_group:
         if request.jobs is not None:
             raise UsageError("--jobs goes with --seeds, or with --resume and a group of runs")
+        if request.ray is not None:
+            raise UsageError("--ray goes with --seeds, or with --resume and a group of runs")
         return False
     if request.seed is not None:
         raise UsageError("--seed does not go with --seeds or a group: name all in --seeds")
@@ -123,6 +126,8 @@ def plan_runs(
                 raise type(error)(f"{where}{error}") from None
     plan = next(iter(plans.values()))
     jobs_of(plan, training.jobs)
+    if training.ray is not None:
+        require_elsewhere(training, list(plans.values()))
     if function_of(training) is not None and training.jobs not in (None, 1):
         raise UsageError(
             f"jobs={training.jobs}: environments of a Python function are stepped in this process, "
@@ -132,6 +137,17 @@ def plan_runs(
         build_program(each)
     plan.others = {key: each for key, each in plans.items() if key}
     return plan
+
+
+def require_elsewhere(training: TrainingRequest, plans: Sequence[Plan]) -> None:
+    """Raise UsageError if the runs cannot train on the nodes of a cluster."""
+    if function_of(training) is not None:
+        raise UsageError("ray: environments of a Python function are stepped in this process")
+    for plan in plans:
+        if plan.board.is_flashed or plan.request.port is not None:
+            raise UsageError(
+                f"--ray does not go with board {plan.board.name} on a port of this machine"
+            )
 
 
 def require_environment(plans: Sequence[Plan]) -> None:
@@ -334,8 +350,8 @@ def processors() -> int:
 def jobs_of(plan: Plan, given: int | None) -> int:
     """Return how many runs train at once: as many as processors have room for their threads."""
     board, threads = plan.board, plan.request.threads
-    if given is not None and given < 1:
-        raise UsageError(f"--jobs {given}: at least 1 is needed")
+    if given is not None and not 1 <= given <= MAX_JOBS:
+        raise UsageError(f"--jobs {given}: give a number from 1 to {MAX_JOBS:,}")
     if board.is_flashed or plan.request.port is not None:
         if given is not None and given > 1:
             raise UsageError(

@@ -26,7 +26,7 @@ from rltools_host.environments.task import (
     experiment_name,
 )
 from rltools_host.errors import DamagedFileError, RltError, UsageError
-from rltools_host.files import parse_json
+from rltools_host.files import parse_json, read_limited
 from rltools_host.runs.task import Task
 from rltools_host.tree import near_path
 
@@ -186,13 +186,12 @@ class SetFile:
 def load_set_file(path: Path, option: str = OPTION) -> SetFile:
     """Load the file of --set-file; UsageError names the file if it is not one."""
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        data = read_limited(path, LARGEST)
     except OSError as error:
         raise UsageError(f"cannot read {option} {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DamagedFileError(f"{option} {path} has no {WHAT[option]}: {error}") from None
     try:
-        if len(data) > LARGEST:
-            raise Unfit(f"it has more than {LARGEST} bytes")
         document = parse_json(data)
         if not isinstance(document, dict):
             raise Unfit('it is not a JSON object such as {"learning_rate": 0.001}')

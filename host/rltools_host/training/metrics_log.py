@@ -55,7 +55,7 @@ def named(report: TrainingProgress, names: Sequence[str]) -> dict[str, float]:
 def progress_of(row: Row, names: Sequence[str]) -> TrainingProgress:
     """Return the report of a row; a metric that the row does not have is NaN."""
     known = without_null(row)
-    fields = [name for name in TrainingProgress.__dataclass_fields__ if name != "metrics"]
+    fields = [name for name in TrainingProgress.__dataclass_fields__ if name in known]
     metrics = tuple(known.get(name, math.nan) for name in names)
     return TrainingProgress(**{name: known[name] for name in fields}, metrics=metrics)
 
@@ -77,21 +77,36 @@ def without_null(row: Row) -> Row:
     return {name: math.nan if value is None else value for name, value in row.items()}
 
 
-class EpisodeLengths:
-    """The mean length of the episodes that ended within the last reports: steps between two reports
-    over episodes that ended between them, of all environments."""
+class RecentEpisodes:
+    """The training episodes that ended last: RECENT of them, and what else ended with those."""
 
-    def __init__(self, first_step: int = 0) -> None:
-        self._ends: deque[tuple[int, int]] = deque(maxlen=RECENT + 1)  # steps, episodes
-        if first_step == 0:
-            self._ends.append((0, 0))
+    def __init__(self) -> None:
+        self._ended: deque[tuple[int, float, float]] = deque()  # episodes, their return and length
 
-    def take(self, report: TrainingProgress) -> float:
-        """Return the mean length up to this report; NaN before an episode has ended."""
-        if not self._ends or report.episodes > self._ends[-1][1]:
-            self._ends.append((report.step, report.episodes))
-        (first, before), (last, ended) = self._ends[0], self._ends[-1]
-        return (last - first) / (ended - before) if ended > before else math.nan
+    def take(self, report: TrainingProgress) -> None:
+        if not report.episodes_ended:
+            return
+        self._ended.append((report.episodes_ended, report.episode_return, report.episode_length))
+        while self._count - self._ended[0][0] >= RECENT:
+            self._ended.popleft()
+
+    @property
+    def _count(self) -> int:
+        return sum(count for count, _, _ in self._ended)
+
+    def _mean(self, index: int) -> float:
+        total = math.fsum(each[0] * each[index] for each in self._ended)
+        return total / self._count if self._ended else math.nan
+
+    @property
+    def return_mean(self) -> float:
+        """Return their mean return; NaN before an episode has ended."""
+        return self._mean(1)
+
+    @property
+    def length_mean(self) -> float:
+        """Return their mean number of steps; NaN before an episode has ended."""
+        return self._mean(2)
 
 
 class Scalars:
@@ -99,24 +114,20 @@ class Scalars:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._episodes = 0
-        self._returns: deque[float] = deque(maxlen=RECENT)
+        self.recent = RecentEpisodes()
 
-    def of(self, report: Report, length: float, time_s: float) -> dict[str, float]:
-        """Return the scalars of a report. `length`: of episodes; `time_s`: in training."""
+    def of(self, report: Report, time_s: float) -> dict[str, float]:
+        """Return the scalars of a report. `time_s`: in training."""
         if isinstance(report, Evaluation):
             return {
                 "eval/mean_reward": report.return_mean,
                 "eval/std_reward": report.return_std,
                 "eval/mean_ep_length": report.length_mean,
             }
-        if report.episodes > self._episodes and math.isfinite(report.last_return):
-            self._returns.append(report.last_return)
-        self._episodes = report.episodes
-        mean = sum(self._returns) / len(self._returns) if self._returns else math.nan
+        self.recent.take(report)
         return {
-            "rollout/ep_rew_mean": mean,
-            "rollout/ep_len_mean": length,
+            "rollout/ep_rew_mean": self.recent.return_mean,
+            "rollout/ep_len_mean": self.recent.length_mean,
             "time/fps": report.step / time_s if time_s > 0 else math.nan,
             "train/n_updates": report.updates,
             **{tag(name): value for name, value in named(report, self._names).items()},
@@ -142,13 +153,19 @@ class ReportLog:
         first_step: int | None,
         hyperparameters: Mapping[str, float | int | str],
         wandb: str | None = None,
+        earlier: Sequence[Row] = (),
     ) -> None:
-        """Open the logs; `wandb` is a project of Weights & Biases that gets the same scalars."""
+        """Open the logs; `wandb` is a project of Weights & Biases that gets the same scalars.
+
+        `earlier` are the rows from before a resumption: means of episodes go on from there.
+        """
         self.disk_error: DiskError | None = None  # the first one
         self._folder = folder
         self._metric_names = metric_names
-        self._lengths = EpisodeLengths(first_step or 0)
         self._scalars = Scalars(metric_names)
+        for row in earlier:
+            if row["kind"] == "progress":
+                self._scalars.recent.take(progress_of(row, metric_names))
         self._rows: list[Row] = []
         self._logs: list[TensorBoardLog | WandbLog] = []
         if wandb is not None:
@@ -175,11 +192,7 @@ class ReportLog:
             row = {**time, **about, "text": event.text}
         else:
             row = {**time, **row_of(event, self._metric_names)}
-            length = math.nan
-            if isinstance(event, TrainingProgress):
-                length = self._lengths.take(event)
-                row = {**row, "episode_length": length}
-            scalars = self._scalars.of(event, length, time_s) if self._logs else {}
+            scalars = self._scalars.of(event, time_s) if self._logs else {}
             for log in self._logs:
                 log.add(event.step, scalars)
         self._rows.append(row)
@@ -205,9 +218,10 @@ class EpisodeNotes:
         self._server = server
         self._noted: set[str] = set()
 
-    def of_resumption(self, note: str = "") -> list[StatusText]:
-        """Return `note` as an event, and another event if new episodes begin in Python."""
-        texts = [note, NEW_EPISODES if self._server is not None else ""]
+    def of_resumption(self, *notes: str) -> list[StatusText]:
+        """Return each of `notes` that is not empty as an event, and another event if new episodes
+        begin in Python."""
+        texts = [*notes, NEW_EPISODES if self._server is not None else ""]
         return [StatusText(SEVERITY_NOTICE, text) for text in texts if text]
 
     def new(self) -> list[StatusText]:

@@ -26,11 +26,13 @@ from pathlib import Path
 from typing import IO
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.build import cmake
 from rltools_host.errors import DiskError, Interrupted, RltError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import SIGNALS, Interruption, ending, kill_child, start_child
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import (
+    COMPILING,
     FAILED,
     FINISHED,
     PAUSED,
@@ -124,6 +126,8 @@ def main() -> int:
     printed to the error stream."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+
+    cmake.announce = lambda _: say({"activity": COMPILING})
 
     def say(report: RunReport | RunEnd) -> None:
         document = asdict(report) if isinstance(report, RunEnd) else report

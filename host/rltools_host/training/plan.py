@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,14 +12,16 @@ from msgspec import structs
 from rltools_host.build import cmake, experiments
 from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.description import ExperimentDescription, Parameter
+from rltools_host.documents import LARGEST_U32
 from rltools_host.environments.environment_server import EnvironmentServer
 from rltools_host.environments.headers import headers_of
 from rltools_host.environments.imports import playable
 from rltools_host.environments.server_start import environments_of
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
+from rltools_host.lines import aside
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, require_size, require_values
-from rltools_host.runs.contents import Fitted, Run
+from rltools_host.runs.contents import Fitted, Row, Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.provenance import Sources
@@ -39,10 +41,18 @@ from rltools_host.tree import command_line, near_path
 # This machine, and its board with threads: the default with --threads, and for an experiment that
 # no microcontroller has room for.
 DEFAULT_BOARD, THREADED_BOARD = "host", "host-threads"
-# Evaluations of a run that would end before its first one; no bit depends on them.
-POINTS_OF_SHORT_RUNS = 20
+# Evaluations of a run on a task of Gymnasium's, and of one that would end before its first one; no
+# bit depends on them.
+POINTS = 20
+# Steps of training for each step of evaluations, at least, but for the last evaluation: a task's
+# evaluations take a quarter of its run at most. Of steps and not of time, so that logs do not
+# depend on the machine.
+STEPS_FOR_EACH_EVALUATED = 3
+STARTS = "learning_starts"
 # A resumed run may set these, which change no bit of it.
 SET_ON_RESUME = ("steps", "report_every")
+# The learning rate falls over all steps to such a part of itself: evenly, or by its square root.
+RATES_AT_END = ("lr_end_factor", "student_lr_end_factor")
 # A run that a fault has stopped may also set these: sizes of steps, and bounds on them.
 SET_AFTER_FAULT = (
     *("learning_rate", "student_learning_rate", "target_kl"),
@@ -84,6 +94,7 @@ class TrainingRequest:
     tensorboard: bool | None = None  # True, or as a resumed group began
     seeds: tuple[int, ...] = ()  # a run for each: a group
     jobs: int | None = None  # runs of a group at once
+    ray: str | None = None  # the address of a cluster that trains the runs of a group
 
 
 @dataclass
@@ -103,6 +114,7 @@ class Plan:
     server: EnvironmentServer | None = None  # plays the episodes if the core does not
     changed: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # after a fault
     held_step: int | None = None  # of the resumed run's last report, if the board has it
+    own_steps: int = 0  # of the resumed run, whatever --steps now says
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
     subject: str = ""  # the name for builds; of a task of Gymnasium's it has a digest
     table: dict[str, Parameter] = field(init=False)
@@ -281,9 +293,45 @@ def make_plan(
         return plan
     values["report_every"] = report_interval(description, board)
     values |= given
-    if "eval_freq" not in given and values["steps"] < values["eval_freq"]:
-        values["eval_freq"] = max(1, int(values["steps"]) // POINTS_OF_SHORT_RUNS)
+    is_free = "eval_freq" not in given
+    if is_free:
+        values["eval_freq"] = evaluation_interval(values, None if server is None else server.task)
+    if built is None:
+        note = "" if server is None or not is_free else note_of_interval(values)
+        aside(*(f"note: {text}" for text in (note, note_of_start(values)) if text))
     return plan
+
+
+def evaluation_interval(values: Values, task: Task | None) -> int:
+    """Return the number of steps between two evaluations, where nobody says it."""
+    usual, part = int(values["eval_freq"]), max(1, int(values["steps"]) // POINTS)
+    if task is None:
+        return usual if values["steps"] >= usual else part
+    longest = int(values["n_eval_episodes"]) * task.episode_steps
+    return min(max(part, STEPS_FOR_EACH_EVALUATED * longest), LARGEST_U32)
+
+
+def note_of_interval(values: Values) -> str:
+    """Return the note on a task that is evaluated more seldom than others; empty otherwise."""
+    interval, steps = int(values["eval_freq"]), int(values["steps"])
+    if interval == max(1, steps // POINTS):
+        return ""
+    often = "at the end alone" if interval >= steps else f"every {interval:,} steps"
+    return (
+        f"it is evaluated {often}, as evaluations take at most a quarter of the steps: "
+        "--set eval_freq=N, or n_eval_episodes=N, says otherwise"
+    )
+
+
+def note_of_start(values: Values) -> str:
+    """Return the note on a run whose steps all come before its first update; empty otherwise."""
+    starts, steps = int(values.get(STARTS, 0)), int(values["steps"])
+    if steps > starts:
+        return ""
+    return (
+        f"nothing is learned in {steps:,} steps, as the first update comes after "
+        f"{STARTS}={starts}: give more --steps, or --set {STARTS}={max(1, steps // 10)}"
+    )
 
 
 def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
@@ -328,7 +376,7 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
         for name in SET_AFTER_FAULT
         if name in given and given[name] != values[name]
     }
-    own_steps = max(int(values["steps"]), folder.content.steps)
+    own_steps = plan.own_steps = max(int(values["steps"]), folder.content.steps)
     values["steps"] = own_steps
     if plan.board.name != folder.content.board:
         values["report_every"] = report_interval(plan.description, plan.board)
@@ -341,6 +389,38 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
         raise UsageError(
             f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
         )
+
+
+def lacks_evaluation(plan: Plan, rows: Sequence[Row]) -> bool:
+    """Return whether the run was paused within the evaluation of its checkpoint's policy: it was
+    due, and metrics.jsonl, whose rows up to there are `rows`, does not have it."""
+    if plan.checkpoint is None:
+        return False
+    step, interval = plan.checkpoint.step, int(plan.hyperparameters["eval_freq"])
+    before = step - plan.description.environments
+    is_due = step >= plan.own_steps or (step > 0 and step // interval != before // interval)
+    return is_due and not any(row["kind"] == "evaluation" and row["step"] == step for row in rows)
+
+
+def note_of_rate(plan: Plan) -> str:
+    """Return the note on a learning rate that rises again, as it falls over all steps and there are
+    more of them now; empty if there is none."""
+    for name in RATES_AT_END:
+        factor = float(plan.hyperparameters.get(name, 1.0))
+        if factor == 1.0 or plan.steps <= plan.own_steps:
+            continue
+        text = (
+            f"the learning rate falls over all steps to {name}={factor:g} of its start: with "
+            f"{plan.steps:,} steps in place of {plan.own_steps:,} it rises again"
+        )
+        if name == RATES_AT_END[0]:
+            was, now = (
+                1.0 - (1.0 - factor) * min(1.0, plan.first_step / steps)
+                for steps in (plan.own_steps, plan.steps)
+            )
+            text += f", from {was:.3g} to {now:.3g} of its start"
+        return text
+    return ""
 
 
 def settings_of_run(folder: RunFolder, experiment: ExperimentDescription) -> Values:
@@ -364,8 +444,8 @@ def checkpoint_to_resume(
     *uncommitted, committed = saves_to_resume(folder.path, folder.content)
     for save in uncommitted:
         with contextlib.suppress(DamagedFileError):
-            return save, load_checkpoint(save / CHECKPOINT_FILE, description)
-    return committed, load_checkpoint(committed / CHECKPOINT_FILE, description)
+            return save, load_checkpoint(save / CHECKPOINT_FILE, description, folder.path)
+    return committed, load_checkpoint(committed / CHECKPOINT_FILE, description, folder.path)
 
 
 def require_player(

@@ -20,19 +20,20 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.names import RUN_FILE, is_run
 from rltools_host.runs.saves import CHECKPOINT_FILE, holds_save, is_whole, saves_to_resume
-from rltools_host.training.metrics_log import EpisodeLengths, evaluation_of, named, progress_of
+from rltools_host.training.metrics_log import RecentEpisodes, evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0
 Point = tuple[float, float]
 WAITING = "waiting"
 STARTING = "starting"
+COMPILING = "compiling"  # its program, which no other run has
 TRAINING = "training"
 FINISHED = "finished"
 PAUSED = "paused"
 PRUNED = "pruned"  # of a tuning: paused for good
 FAILED = "failed"
-RUNNING = (STARTING, TRAINING)
-STATES = (FINISHED, TRAINING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
+RUNNING = (STARTING, COMPILING, TRAINING)
+STATES = (FINISHED, TRAINING, COMPILING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
 # NaN: not known.
 FIGURES = ("steps_per_s", "left_s", "return_mean", "return_std", "length_mean", "train_s")
 OF_TASKS = ("environment_faults", "observations_outside")  # of tasks of Gymnasium's alone
@@ -67,7 +68,7 @@ class TrainingView:
     def __post_init__(self) -> None:
         self.step = self.first_step
         self.metrics = dict.fromkeys(self.metric_names, math.nan)
-        self._lengths = EpisodeLengths()
+        self._recent = RecentEpisodes()
         self.began: float | None = None
         self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
 
@@ -105,7 +106,8 @@ class TrainingView:
         if event.episodes > self.episodes and math.isfinite(event.last_return):
             self.episode_points.append((event.step, event.last_return))
         self.updates, self.episodes = event.updates, event.episodes
-        self.episode_length = self._lengths.take(event)
+        self._recent.take(event)
+        self.episode_length = self._recent.length_mean
         self.last_return = event.last_return
         metrics = named(event, self.metric_names)
         self.metrics |= {name: value for name, value in metrics.items() if math.isfinite(value)}
@@ -243,6 +245,8 @@ class Member:
     environment_faults: int | None = None
     observations_outside: int | None = None
     was_killed: bool = False  # its process, which gave no result
+    compiling_s: float = 0.0
+    _compiles_since: float = 0.0
     evaluations: dict[int, float] = field(default_factory=dict)  # mean return by step
 
     @property
@@ -265,13 +269,23 @@ class Member:
     def fail(self, error: RltError) -> None:
         self.take_end(RunEnd(FAILED, error.exit_code, str(error)))
 
+    def _end_compiling(self) -> None:
+        if self.state == COMPILING:
+            self.state = STARTING
+            self.compiling_s += time.monotonic() - self._compiles_since
+
     def take_end(self, end: RunEnd) -> None:
+        self._end_compiling()
         self.state = end.state
         if end.state == FAILED:
             self.error, self.exit_code = end.error, end.exit_code
 
     def take(self, values: Mapping[str, Any]) -> None:
         """Take the values of a report or of run.json; None is an unknown one."""
+        if values.get("activity") == COMPILING and self.state in RUNNING:
+            self.state, self._compiles_since = COMPILING, time.monotonic()
+            return
+        self._end_compiling()
         if self.state == STARTING and values["steps_per_s"] is not None:
             self.state = TRAINING
         self.step, self.steps = int(values["step"]), int(values["steps"])

@@ -1,4 +1,4 @@
-"""Runs of a tuning on an existing Ray cluster: each a process of its own on some node.
+"""Runs of a group or a tuning on an existing Ray cluster: each a process of its own on some node.
 
 A node needs this Python environment, with the same version of these tools, and no shared disk: an
 actor gets the request and its program, relays what the process reports, and sends the run's folder
@@ -266,11 +266,12 @@ class RayCluster:
         self._actor = ray.remote(TrialActor)
         self._programs: dict[Path, Any] = {}
 
-    @property
-    def processors(self) -> int:
+    def jobs(self, threads: int | None) -> int:
+        """Return how many runs with so many threads train at once: one for each processor."""
         ray = ray_module()
 
-        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+        processors = int(ray.cluster_resources().get("CPU", 1))
+        return max(1, processors // (threads or 1))
 
     def start(self, member: Member, request: TrainingRequest, _folder: Path) -> RunProcess:
         ray = ray_module()

@@ -21,7 +21,7 @@ from rltools_host.errors import (
 )
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs import saves
-from rltools_host.runs.contents import Run, RunDocument
+from rltools_host.runs.contents import Row, Run, RunDocument
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
@@ -38,9 +38,16 @@ from rltools_host.training.board import (
     view_of,
 )
 from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk
+from rltools_host.training.file_runs import resumable
 from rltools_host.training.held_run import held_step, unheard
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
-from rltools_host.training.plan import Plan, TrainingRequest, open_plan
+from rltools_host.training.plan import (
+    Plan,
+    TrainingRequest,
+    lacks_evaluation,
+    note_of_rate,
+    open_plan,
+)
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.training_time import (
     TimeInTraining,
@@ -62,7 +69,7 @@ def train(
 
     `signals` pause the run; Ctrl-C quits if it is not one of them.
     """
-    with open_plan(request) as plan:
+    with resumable(request) as request, open_plan(request) as plan:
         if request.built is None:
             build_program(plan)
         link = open_board(plan)
@@ -105,6 +112,7 @@ class TrainingRun:
         self._evaluation: Evaluation | None = None
         self._best = BestPolicy()
         self._training_began: str | None = None
+        self._rows_before: Sequence[Row] = ()  # of metrics.jsonl, up to the resumption
         self._metric_names = [metric.name for metric in plan.description.metrics]
         self._notes = EpisodeNotes(plan.server)
         self._reports: ReportLog
@@ -124,6 +132,7 @@ class TrainingRun:
                 first,
                 plan.searchable,
                 plan.request.wandb,
+                self._rows_before,
             )
             view = view_of(plan, self._folder, self._clock, self._metric_names)
             self._screen = make_screen_of(view)
@@ -172,11 +181,14 @@ class TrainingRun:
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
         self._folder.write(self._run_in("training"))
-        begin = session.training.start if plan.checkpoint is None else session.training.resume
-        begin(self._best.largest)
+        if plan.checkpoint is None:
+            session.training.start(self._best.largest)
+        else:
+            session.training.resume(self._best.largest, lacks_evaluation(plan, self._rows_before))
         self._note_beginning()
         if plan.checkpoint is not None:
-            self._take_all(self._notes.of_resumption(faults.note_of_resumption(plan)))
+            notes = (faults.note_of_resumption(plan), note_of_rate(plan))
+            self._take_all(self._notes.of_resumption(*notes))
         return self._watch(view)
 
     def _note_beginning(self) -> None:
@@ -321,7 +333,7 @@ class TrainingRun:
             saves.remove_partials(folder.path)
             if plan.save is not None:
                 self._best.restore(plan.save, folder.read_metrics())
-            rows = folder.truncate_metrics(plan.first_step)
+            rows = self._rows_before = folder.truncate_metrics(plan.first_step)
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.content, plan.first_step, rows)
             folder.keep(*sources)
@@ -397,5 +409,6 @@ class TrainingRun:
 
     def _document(self, result: Result) -> RunDocument:
         document = summary(self._plan, self._folder, result, self._time.cpu_s)
+        document["updates"] = self._screen.view.updates
         self._notes.describe(document)
         return document

@@ -12,8 +12,10 @@ from typing import Annotated
 from msgspec import Meta, Struct, structs
 
 from rltools_host.documents import FromOne, Line, Title, Unfit, Value, typed
+from rltools_host.environments.imports import whole_source
+from rltools_host.environments.task import TaskRequest
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.runs.contents import Tune, Variant
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training.group_plan import (
@@ -25,6 +27,7 @@ from rltools_host.training.group_plan import (
     require_same_defaults,
     shared_request,
 )
+from rltools_host.training.hyperparameters import given_values, of_experiment, resized, sizes_in
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.trials import Dimension, Trials, space_of, without_password
 from rltools_host.tree import PROJECT, TREE, command_line, near_path
@@ -131,7 +134,7 @@ def load_study(name: str) -> Study:
         raise unknown_name("study", name, list(files))
     path = files[name]
     try:
-        stored: StoredStudy = typed(parse_json(path.read_bytes()), StoredStudy)
+        stored: StoredStudy = typed(load_json(path), StoredStudy)
         parse_seeds(stored.seeds)
         return Study(name=name, path=path, **structs.asdict(stored))
     except (ValueError, UsageError) as error:
@@ -154,7 +157,6 @@ class TuneRequest:
     timeout_s: float | None = None
     prunes: bool | None = None
     storage: str | None = None  # a URL
-    ray: str | None = None  # the address of a cluster
 
 
 def plan_new_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
@@ -201,8 +203,9 @@ def resume_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimensi
             given = "lie in its folder" if tuned.storage is None else f"are in {tuned.storage}"
             remedy = "leave --storage out" if tuned.storage is None else "give it with --storage"
             raise UsageError(f"the trials of {near_path(group.path)} {given}: {remedy}")
-        jobs = request.training.jobs or content.jobs
+        jobs = content.jobs if request.training.jobs is None else request.training.jobs
         plan = plan_runs(replace(shared_request(content), jobs=jobs), [Variant()])
+        require_same_values(group, request, plan)
         trials = request.trials or tuned.trials
         require_same_defaults(group, plan, more=trials > len(content.variants))
         space = space_of(plan.description, content.gymnasium, tuned.search, content.settings)
@@ -219,24 +222,52 @@ def require_same(group: GroupFolder, request: TuneRequest) -> None:
     content, training = group.content, request.training
     assert content.tune is not None
     task = content.gymnasium
-    source = None if training.task is None else training.task.source
+    source = None if training.task is None else whole_source(training.task.source)
+    algorithm = training.task.algorithm if isinstance(training.task, TaskRequest) else None
+    sized = None if task is None else resized(task, training.settings)[0]
     given: dict[str, tuple[object, object]] = {
-        "the experiment": (training.experiment, content.experiment),
+        "the experiment": (with_sizes_of(training), content.experiment),
         "the task": (source, None if task is None else task.source),
         "--board": (training.board, content.board),
         "--steps": (training.steps, content.steps),
         "--threads": (training.threads, content.threads),
         "--seeds": (training.seeds or None, tuple(content.seeds)),
         "--prune": (request.prunes, content.tune.prunes),
-        "--set": (sorted(training.settings) or None, sorted(content.settings)),
-        "--search": (sorted(request.search) or None, sorted(content.tune.search)),
+        "the task's sizes": (sized, task),
+        "--algorithm": (algorithm, None if task is None else task.algorithm),
     }
     for option, (asked, had) in given.items():
         if asked is not None and asked != had:
-            raise UsageError(
-                f"{near_path(group.path)} resumes as it began, and {option} differs there: "
-                "leave it out, or give another --name"
-            )
+            raise differs(group, option)
+
+
+def require_same_values(group: GroupFolder, request: TuneRequest, plan: Plan) -> None:
+    """Raise UsageError if what is set or searched has other values than the tuning began with,
+    however they are written."""
+    content, description = group.content, plan.description
+    assert content.tune is not None
+    *_, settings = sizes_in(request.training.settings)
+    given = given_values(description, None, None, settings)
+    if settings and given != given_values(description, None, None, content.settings):
+        raise differs(group, "--set")
+    if request.search:
+        space = space_of(description, content.gymnasium, request.search, content.settings)
+        if sorted(each.text() for each in space) != sorted(content.tune.search):
+            raise differs(group, "--search")
+
+
+def with_sizes_of(training: TrainingRequest) -> str | None:
+    """Return the name of the experiment with the sizes among the settings; None without one."""
+    if training.experiment is None:
+        return None
+    return of_experiment(training.experiment, training.settings)[0]
+
+
+def differs(group: GroupFolder, option: str) -> UsageError:
+    return UsageError(
+        f"{near_path(group.path)} resumes as it began, and {option} differs there: "
+        "leave it out, or give another --name"
+    )
 
 
 def named(name: str) -> Path:

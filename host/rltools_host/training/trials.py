@@ -19,6 +19,7 @@ import math
 import re
 import sqlite3
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,7 @@ RANGE = re.compile(r"(.+?)\.\.(.+)")
 WIDTHS = re.compile(r"[0-9]+(x[0-9]+)*")
 GROUP = "tune"  # of Python packages
 MARK = "rlt"  # which head's trial it is
+SURPLUS = "rlt-surplus"  # of a trial that two heads began at once, where one was missing
 COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
 STARTUP_TRIALS = 5  # before any is pruned
 LOCKED_S = 100.0  # that another process may write
@@ -242,6 +244,9 @@ class Trials:
         tools.ensure_group(GROUP)
         import optuna
 
+        if isinstance(storage, str):
+            require_lasting(storage)
+
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         # A killed process samples again; the seed changes from trial to trial.
         pruner = (
@@ -260,7 +265,9 @@ class Trials:
                     pruner=pruner,
                 )
                 known = self._study.get_trials(deepcopy=False)
-                self._study.sampler = optuna.samplers.TPESampler(seed=len(known))
+                # Heads that share a database begin with different values.
+                own = zlib.crc32(mark.encode()) if isinstance(storage, str) else 0
+                self._study.sampler = optuna.samplers.TPESampler(seed=(own + len(known)) % 2**32)
         except Exception as error:  # of any database's driver
             raise storage_error(storage, error) from None
         self._storage, self._asked = storage, dict[int, optuna.Trial]()
@@ -291,12 +298,49 @@ class Trials:
             FAILED: TrialState.FAIL,
         }[name]
 
-    def ask(self) -> Trial:
-        """Return a new trial, which is running in the storage."""
+    def ask(self, of: int) -> Trial | None:
+        """Return a new trial, which is running in the storage; None where there are `of` already,
+        finished or running, also those of other heads.
+
+        A trial has its mark from the beginning. If heads begin one each at the same time, those
+        with the lowest numbers go on.
+        """
+        from optuna.trial import Trial as Asked
+        from optuna.trial import TrialState, create_trial
+
         with self._in_use():
-            trial = self._study.ask()
-            trial.set_user_attr(MARK, self._mark)
-            return self._drawn(trial)
+            if len(self._counted()) >= of:
+                return None
+            own = create_trial(state=TrialState.RUNNING, user_attrs={MARK: self._mark})
+            self._study._thread_local.cached_all_trials = None  # as Study.ask() does
+            storage = self._study._storage
+            asked = Asked(self._study, storage.create_new_trial(self._study._study_id, own))
+            if sum(number < asked.number for number in self._counted()) >= of:
+                asked.set_user_attr(SURPLUS, True)
+                self._study.tell(asked, state=TrialState.FAIL)
+                return None
+            return self._drawn(asked)
+
+    def _counted(self) -> list[int]:
+        """Return the numbers of all trials that count: finished, or of a head that has begun it."""
+        from optuna.trial import TrialState
+
+        begun = (TrialState.RUNNING, TrialState.WAITING)
+        return [
+            trial.number
+            for trial in self._study.get_trials(deepcopy=False)
+            if SURPLUS not in trial.user_attrs
+            and (trial.state not in begun or MARK in trial.user_attrs)
+        ]
+
+    def elsewhere(self) -> int:
+        """Return how many trials run under other heads, or were left by them."""
+        from optuna.trial import TrialState
+
+        with self._in_use():
+            running = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        marks = [trial.user_attrs.get(MARK, self._mark) for trial in running]
+        return sum(mark != self._mark for mark in marks)
 
     def unfinished(self) -> list[Trial]:
         """Own trials that the storage has as running: a head that was killed left them."""
@@ -319,6 +363,7 @@ class Trials:
         return {
             trial.number: (names[trial.state], math.nan if trial.value is None else trial.value)
             for trial in found
+            if SURPLUS not in trial.user_attrs
         }
 
     def report(self, trial: Trial, values: Mapping[int, float]) -> bool:
@@ -357,6 +402,24 @@ class Trials:
             settings.append(each.setting(value))
         self._asked[asked.number] = asked
         return Trial(asked.number, tuple(settings), reported or set())
+
+
+def require_lasting(url: str) -> None:
+    """Raise UsageError for SQLite in memory, which ends with this process."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parts = make_url(url)
+    except ArgumentError:
+        return  # opened() says it
+    name = parts.database or ":memory:"
+    in_memory = ":memory:" in name or "memory" in parts.normalized_query.get("mode", ())
+    if parts.get_backend_name() == "sqlite" and in_memory:
+        raise UsageError(
+            f"--storage {url} is in memory, and its trials would be lost with this process: name a "
+            "file, sqlite:///FILE, or leave it out"
+        )
 
 
 def opened(storage: str | Path) -> optuna.storages.RDBStorage:

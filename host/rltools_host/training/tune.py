@@ -32,7 +32,7 @@ from rltools_host.errors import (
     UsageError,
 )
 from rltools_host.interruption import Interruption
-from rltools_host.runs.contents import Tune, Variant
+from rltools_host.runs.contents import MAX_VARIANTS, Tune, Variant
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
 from rltools_host.runs.task import Task
 from rltools_host.training.group import (
@@ -76,26 +76,33 @@ class TuneDocument(GroupDocument):
     of: int
     study: str
     trials: list[TrialDocument]
+    elsewhere: int  # trials that run under other commands
+    prepared_s: float  # before the first run, with what was compiled for all
+    compiling_s: float  # of the runs: their own programs
     best: TrialDocument | None
     command: str | None
+    resume: NotRequired[str]
 
 
 def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
     """Begin or resume a tuning, and return what `--json` prints."""
-    if request.trials is not None and request.trials < 1:
-        raise UsageError(f"--trials {request.trials}: at least 1 is needed")
+    if request.trials is not None and not 1 <= request.trials <= MAX_VARIANTS:
+        raise UsageError(f"--trials {request.trials}: give a number from 1 to {MAX_VARIANTS:,}")
     if request.timeout_s is not None and not request.timeout_s > 0:
         raise UsageError(f"--timeout {request.timeout_s:g}: give seconds above 0")
+    began = time.monotonic()
     with contextlib.ExitStack() as stack:
         cluster = None
-        if request.ray is not None:
-            cluster = stack.enter_context(contextlib.closing(RayCluster(request.ray)))
+        if request.training.ray is not None:
+            cluster = stack.enter_context(contextlib.closing(RayCluster(request.training.ray)))
         begin = resume_tuning if request.training.resume else plan_new_tuning
         group, plan, space = begin(request)
         stack.enter_context(contextlib.closing(group))
         interruption = stack.enter_context(Interruption())
         interruption.armed = True
-        return Tuning(group, plan, space, request, interruption, cluster).tune(make_screen)
+        tuning = Tuning(group, plan, space, request, interruption, cluster)
+        tuning.began = began  # what compiles before the first trial counts
+        return tuning.tune(make_screen)
 
 
 @dataclass
@@ -125,18 +132,20 @@ class Tuning:
         assert content.tune is not None
         self._group, self._plan, self._interruption = group, plan, interruption
         self._tune: Tune = content.tune
-        self._jobs = jobs_of(plan, content.jobs)
         self._cluster = cluster
         if cluster is not None and content.jobs is None:
-            self._jobs = max(1, cluster.processors // (plan.request.threads or 1))
+            self._jobs = cluster.jobs(plan.request.threads)
+        else:
+            self._jobs = jobs_of(plan, content.jobs)
         storage = request.storage or group.path / STORAGE_FILE
         self._trials = Trials(storage, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
-        self._timeout_s = request.timeout_s
+        self._timeout_s, self.began = request.timeout_s, time.monotonic()
         self._members = [self._member(name) for name in group.run_names()]
         self._open: dict[str, OpenTrial] = {}  # by their names
         self._shared = TrainingRequest()
         self._error: RltError | None = None  # that no further trial would escape
+        self._prepared_s = 0.0
 
     def _member(self, name: RunName) -> Member:
         label = f"trial {name.variant.removeprefix('t')}"
@@ -202,9 +211,10 @@ class Tuning:
             return None
         waiting = [opened for opened in self._open.values() if opened.waiting]
         if not waiting:
-            if len(self._trials.finished()) + len(self._open) >= self._tune.trials:
+            trial = self._trials.ask(self._tune.trials)
+            if trial is None:
                 return None
-            self._begin(self._trials.ask())
+            self._begin(trial)
             return self._next()
         opened = waiting[0]
         member = opened.waiting.popleft()
@@ -289,7 +299,7 @@ class Tuning:
         self._shared = replace(
             shared_request(self._group.content), seeds=(), jobs=None, built=built
         )
-        self._began = time.monotonic()
+        self._prepared_s = time.monotonic() - self.began
         self._update("training")
         content = self._group.content
         view = GroupView(
@@ -312,7 +322,7 @@ class Tuning:
 
     def _is_over(self) -> bool:
         """Return True if the time limit has passed; the runs in training are paused then."""
-        if self._timeout_s is None or time.monotonic() - self._began < self._timeout_s:
+        if self._timeout_s is None or time.monotonic() - self.began < self._timeout_s:
             return False
         self._runs.pause("the time is over: pausing")
         return True
@@ -342,7 +352,8 @@ class Tuning:
             raise type(self._error)(f"{self._error}; go on with `{self._resume_command}`")
         if not is_complete and self._interruption.requested:
             raise self._interrupted(f"paused: {len(finished)} of {self._tune.trials} trials done")
-        return self._document()
+        document = self._document()
+        return document if is_complete else {**document, "resume": self._resume_command}
 
     def _interrupted(self, what: str) -> Interrupted:
         error = Interrupted(f"{what}; go on with `{self._resume_command}`")
@@ -371,6 +382,9 @@ class Tuning:
             "of": self._tune.trials,
             "study": self._tune.study,
             "trials": trials,
+            "elsewhere": self._trials.elsewhere(),
+            "prepared_s": self._prepared_s,
+            "compiling_s": sum(member.compiling_s for member in self._members),
             "best": best,
             "command": self._best(best),
         }

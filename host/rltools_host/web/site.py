@@ -15,6 +15,7 @@ import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypedDict
@@ -331,6 +332,13 @@ class Handler(SimpleHTTPRequestHandler):
         ".wasm": "application/wasm",
         ".webmanifest": "application/manifest+json",
     }
+
+    def send_head(self) -> Any:
+        try:
+            return super().send_head()
+        except ValueError:  # of a path with a zero byte
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as the base calls it
         pass

@@ -106,7 +106,7 @@ def centered(last: nn.Linear) -> None:
 def stable_baselines3(
     algorithm: str, contract: str, *, vec_normalize: bool = False, steps: int = 0, **options: Any
 ) -> Case:
-    """TQC is sb3-contrib's."""
+    """TQC, CrossQ and ARS are sb3-contrib's."""
 
     def make(stem: Path) -> Array:
         from stable_baselines3.common.monitor import Monitor
@@ -116,7 +116,8 @@ def stable_baselines3(
         if vec_normalize:
             env = VecNormalize(env, clip_obs=options.pop("clip_obs", 10.0))
         policy_kwargs = {"net_arch": HIDDEN, **options.pop("policy_kwargs", {})}
-        library = import_module("sb3_contrib" if algorithm == "TQC" else "stable_baselines3")
+        is_contrib = algorithm in ("TQC", "CrossQ", "ARS")
+        library = import_module("sb3_contrib" if is_contrib else "stable_baselines3")
         model = getattr(library, algorithm)(
             "MlpPolicy", env, policy_kwargs=policy_kwargs, seed=0, device="cpu", **options
         )
@@ -591,6 +592,10 @@ CASES: dict[str, Case] = {
     "sb3_td3": stable_baselines3("TD3", "quadrotor", buffer_size=200),
     "sb3_ddpg": stable_baselines3("DDPG", "pendulum", buffer_size=200),
     "sb3_tqc": stable_baselines3("TQC", "quadrotor", buffer_size=200),
+    "sb3_crossq": stable_baselines3(
+        "CrossQ", "pendulum", steps=60, learning_starts=10, batch_size=8, buffer_size=100
+    ),
+    "sb3_ars": stable_baselines3("ARS", "quadrotor"),
     "cleanrl_ppo": cleanrl_ppo,
     "cleanrl_sac": cleanrl_actor("fc_mean", "quadrotor", critic_count=0),
     "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", critic_count=2),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,24 +48,30 @@ def scaled_to(
         for parameter in module.parameters():
             if parameter.ndim == 2 and parameter.shape[1] == len(high):
                 parameter /= high
-        last.bias -= forward(torch.tensor(observations(task))).mean(0)
+        mean = forward(torch.tensor(observations(task))).mean(0)
+        last.bias -= mean.repeat(len(last.bias) // len(mean))  # of QR-DQN for each quantile
 
 
 def stable_baselines3(algorithm: str, task: type[gymnasium.Env], **options: object) -> Case:
     def make(stem: Path) -> Array:
-        import stable_baselines3
-
-        kind = getattr(stable_baselines3, algorithm)
-        keywords = {"net_arch": HIDDEN}
+        library = "sb3_contrib" if algorithm == "QRDQN" else "stable_baselines3"
+        kind = getattr(import_module(library), algorithm)
+        quantiles = {"n_quantiles": 10} if algorithm == "QRDQN" else {}
+        keywords = {"net_arch": HIDDEN, **quantiles}
         model = kind("MlpPolicy", task(), policy_kwargs=keywords, seed=0, device="cpu", **options)
         policy = model.policy
 
         def forward(x: Any) -> Any:
             if algorithm == "DQN":
                 return policy.q_net(x)
+            if algorithm == "QRDQN":
+                return policy.quantile_net(x).mean(dim=1)
             return policy.action_net(policy.mlp_extractor.forward_actor(x))
 
-        last = policy.q_net.q_net[-1] if algorithm == "DQN" else policy.action_net
+        last = policy.action_net if hasattr(policy, "action_net") else None
+        if last is None:
+            name = "q_net" if algorithm == "DQN" else "quantile_net"
+            last = getattr(getattr(policy, name), name)[-1]
         scaled_to(policy, task, forward, last)
         model.save(stem.with_suffix(".zip"))
         seen = observations(task)
@@ -153,6 +160,7 @@ CASES: dict[str, Case] = {
     "sb3_ppo_two_gears": stable_baselines3("PPO", TwoGears),
     "sb3_a2c_lander": stable_baselines3("A2C", Lander),
     "sb3_dqn_lander": stable_baselines3("DQN", Lander, buffer_size=100),
+    "sb3_qrdqn_lander": stable_baselines3("QRDQN", Lander, buffer_size=100),
     "cleanrl_ppo_choices": cleanrl_ppo,
     "cleanrl_dqn": cleanrl_dqn,
     "pytorch_logits": plain(TwoGears, nn.ELU, ".pt"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,45 @@ def test_zig_is_known_by_its_version_and_not_by_its_script(
     command = [TREE.toolchains / "cached", "p", ccache, compiler, "-c", "a.cpp"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout == f"{told}: {compiler} -c a.cpp\n"
+
+
+def test_an_interrupted_build_leaves_no_compiler_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is announced while the first command runs; a tuning's time may be over then."""
+    slept = "1234.5678"  # nobody else's
+    rule = f"rule sleep\n  command = sleep {slept}\n  description = Building x\n"
+    (tmp_path / "build.ninja").write_text(f"{rule}build x: sleep\n")
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cmake, "announce", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cmake.run_ninja("building", tmp_path, ["x"], "Building")
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            assert slept.encode() not in command.read_bytes()
+
+
+def test_who_waits_for_another_build_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cmake, "SILENT_WAIT_S", 0.0)
+    with cmake.build_lock(tmp_path / "other"), cmake.build_lock(tmp_path / "own"):
+        assert capsys.readouterr().err == ""  # another target
+    entered: list[str] = []
+
+    def wait() -> None:
+        with cmake.build_lock(tmp_path / "own"):
+            entered.append("own")
+
+    with cmake.build_lock(tmp_path / "own"):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        said = ""
+        while "Waiting: another rlt builds in " not in said:
+            said += capsys.readouterr().err
+        assert entered == []
+    waiting.join()
+    assert entered == ["own"]

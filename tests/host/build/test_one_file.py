@@ -21,7 +21,7 @@ COPIED = (
     *("CMakeLists.txt", "CMakePresets.json", "LICENSE", "rlt", "rlt.toml", "integrations"),
 )
 INCLUDE = "lib/rltools/include/rltools"
-LAST_LINE = "math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))\n"
+LAST_LINE = "y <= T(-1) || y >= T(1) ? T(0) : T(1))\n"
 SWISH = """ \\
   X(swish, true, x * math::sigmoid(x), \\
     math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))

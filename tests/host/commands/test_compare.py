@@ -115,6 +115,29 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "note: study/c: 0 of 2 runs" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("returns", "changes", "verdict"),
+    [
+        ([-205.0, -207.0, -208.0], {}, "a is best: its interval lies above"),
+        ([-104.0, -101.0, -90.0], {}, "no winner: the intervals of b and a overlap"),
+        ([-205.0], {}, "no winner: b has too few runs for an interval"),
+        ([-205.0, -207.0], {"step": 20}, "no winner: the runs have trained for 20 to 30 steps"),
+    ],
+)
+def test_a_winner_is_named_where_there_is_one(
+    returns: list[float],
+    changes: dict[str, Any],
+    verdict: str,
+    runs: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    group(runs / "a", [-100.0, -101.0, -102.0], step=30)
+    group(runs / "b", returns, **{"step": 30, **changes})
+    document = compared(capsys, "a", "b")
+    assert document["verdict"].startswith(verdict)
+    assert document["winner"] == ("a" if verdict.startswith("a") else None)
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -144,7 +167,7 @@ def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Learning curves" in shown
     assert content.count("fill-opacity: 0.15") == 2 * 3, "bands, narrow and wide"
     minus = "\N{MINUS SIGN}"
-    assert f"td3 4 {minus}307.5 " in shown
+    assert f"td3 4 {minus}115.0 " in shown  # the IQM, with its interval: a phone shows no more
     assert f" {minus}115.0 {minus}" in shown
     assert "td3 over sac 0.67 " in shown
     assert "3 of 4 30 3.0" in shown

@@ -13,7 +13,9 @@ from rltools_host.tree import PROJECT, TREE
 @pytest.mark.all
 @pytest.mark.timeout(1500)  # all tutorials, where the processors are shared
 def test_the_documentation_is_built_and_its_tutorials_run() -> None:
-    subprocess.run([sys.executable, "-m", "rltools_host", "docs"], check=True, cwd=TREE.root)
+    subprocess.run(
+        [sys.executable, "-m", "rltools_host", "docs", "--execute"], check=True, cwd=TREE.root
+    )
     pages = PROJECT.build / "docs" / "html" / "docs" / "tutorials"
     for tutorial in sorted((TREE.root / "docs" / "tutorials").glob("*.md")):
         text = (pages / f"{tutorial.stem}.html").read_text(encoding="utf-8")

@@ -12,7 +12,9 @@ from policy_run import GROUP, make_policy_run
 from quadrotor_policies import constant_policy, controller
 from rltools_host.commands import cli
 from rltools_host.errors import BoardMismatchError, RefusedError
-from run_folders import new_group
+from rltools_host.runs.contents import Session
+from rltools_host.runs.folder import RunFolder
+from run_folders import change, new_group
 
 GATE = {
     "like": "hover",
@@ -113,16 +115,58 @@ def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
     make_policy_run(group.path / "s1", constant_policy(0, 0, 0, 0))
     code, text, errors = evaluate(capsys, group.path, "--gate", gate)
     assert code == 0
-    assert errors == "note: s2 has no policy yet\n"
+    assert errors == "note: s2 has no policy yet, and does not pass\n"
     lines = text.splitlines()
     assert lines[0].startswith("30 flights of each run's policy through the gate easy")
     assert lines[3].split()[:3] == ["s1", "0.0", "%"]
-    assert "mean of 2 runs" in lines[-1]
+    assert lines[4].split()[:3] == ["s2", "0.0", "%"]
+    assert "mean of 3 runs" in lines[-2]
+    assert "worst 0.0 %" in lines[-2]
+    assert lines[-1].strip() == "0 of 3 runs pass, 0 %: 99 % or more succeed"
     code, text, _ = evaluate(capsys, group.path, "--gate", gate, "--json", "--least", "0.9")
     assert code == RefusedError.exit_code
     document = json.loads(text.splitlines()[0])
     rates = [each["success_rate"] for each in document["evaluations"]]
     assert [each["training_seed"] for each in document["evaluations"]] == [0, 1]
     assert rates[0] > rates[1] == 0 == document["success_rate_worst"]
-    assert document["success_rate"] == sum(rates) / 2
+    assert document["success_rate"] == sum(rates) / 3
+    assert (document["failed"], document["passed"], document["least"]) == (1, 0, 0.9)
     assert (group.path / "s1" / "gate-easy.json").is_file()
+
+
+def test_a_run_that_a_fault_stopped_counts_as_zero(tmp_path: Path, gate: str, capsys: Any) -> None:
+    """Its policy is of a save before the fault."""
+    group = new_group(tmp_path / "g", {**GROUP, "experiment": "quadrotor-ppo", "seeds": [0, 1]})
+    group.close()
+    for seed in (0, 1):
+        make_policy_run(group.path / f"s{seed}", controller())
+    least = ("--gate", gate, "--least", "0.01", "--json")
+    code, text, _ = evaluate(capsys, group.path, *least)
+    rate = json.loads(text)["success_rate"]
+    assert code == 0
+    stopped = RunFolder.open(group.path / "s1")
+    change(stopped, state="fault", step=7, sessions=[Session(fault="a loss is not finite")])
+    code, text, errors = evaluate(capsys, group.path, *least)
+    document = json.loads(text)
+    assert errors == "note: s1 stopped at step 7: a loss is not finite, and does not pass\n"
+    assert document["success_rate"] == rate / 2
+    assert document["success_rate_worst"] == 0
+    assert (document["failed"], document["passed"]) == (1, 1)
+
+
+def test_how_many_of_a_groups_returns_pass(tmp_path: Path, capsys: Any) -> None:
+    group = new_group(tmp_path / "g", {**GROUP, "seeds": [0, 1, 2]})
+    group.close()
+    for seed in (0, 1):
+        make_policy_run(group.path / f"s{seed}")
+    words = (group.path, "--episodes", "3")
+    code, text, _ = evaluate(capsys, *words, "--least", "-3000")
+    assert code == 0
+    assert text.splitlines()[-1].strip() == (
+        "2 of 3 runs pass, 67 %: a mean return of at least -3000"
+    )
+    code, text, errors = evaluate(capsys, *words, "--least", "0", "--json")
+    summary = json.loads(text.splitlines()[0])["summary"][0]
+    assert (summary["runs"], summary["failed"], summary["passed"]) == (2, 1, 0)
+    assert code == RefusedError.exit_code
+    assert "and 0 was the least" in errors

@@ -13,7 +13,7 @@ import pytest
 import rltools_host
 from rltools_host.commands import new
 from rltools_host.errors import DiskError, UsageError
-from rltools_host.tree import MARKER, TREE, VARIABLE
+from rltools_host.tree import MARKER, TREE, VARIABLE, quoted
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,7 @@ def test_a_project_is_a_folder_in_which_commands_work(
     new.run(None, project=Path("My Robots"))
     said = capsys.readouterr().out
     assert "  next  cd 'My Robots'\n" in said
+    assert f"        pip wheel --no-deps -w wheels {quoted(TREE.root)}\n" in said
     root = project / "My Robots"
     assert (root / MARKER).is_file()
     written = [path for path in root.rglob("*") if path.is_file() and "build" not in path.parts]
@@ -71,7 +72,7 @@ def test_a_project_is_a_folder_in_which_commands_work(
         "experiments/balance.h",
         "tests/test_balance.py",
     }
-    assert "rlt train balance --board host" in (root / "README.md").read_text()
+    assert "rlt train balance\n" in (root / "README.md").read_text()
     platformio = (root / "platformio.ini").read_text()
     assert "custom_experiment = balance\n" in platformio
     assert "custom_contract = pendulum\n" in platformio, "it has none of its own"
@@ -79,7 +80,7 @@ def test_a_project_is_a_folder_in_which_commands_work(
         line for line in (root / "requirements.txt").read_text().splitlines() if "==" in line
     )
     assert pinned == f"rltools-host[compiler] == {rltools_host.__version__}"
-    with pytest.raises(UsageError, match=r"rlt\.toml is there already: nothing was written"):
+    with pytest.raises(UsageError, match=r"My Robots is a project already: .*rlt new cart"):
         new.run("cart", project=root)
     assert not (root / "experiments" / "cart.h").exists()
     with pytest.raises(UsageError, match=r"^there is an experiment pendulum-td3 already"):
@@ -89,6 +90,26 @@ def test_a_project_is_a_folder_in_which_commands_work(
     new.run(None, project=project / "my-cart", gymnasium=True)
     assert "train gym:experiments/my_cart.py:MyCart --steps 5000\n" in capsys.readouterr().out
     assert "= pendulum-td3\n" in (project / "my-cart" / "platformio.ini").read_text()
+
+
+def test_a_repository_becomes_a_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its README and what else it has stay."""
+    root = project / "mine"
+    root.mkdir()
+    for name in ("README.md", ".gitignore"):
+        (root / name).write_text("of mine\n")
+    monkeypatch.chdir(project)
+    new.run("cart", project=root)
+    said = capsys.readouterr().out
+    for name in ("README.md", ".gitignore"):
+        assert (root / name).read_text() == "of mine\n"
+        assert f"kept mine/{name}, which was there\n" in said
+    assert {MARKER, "requirements.txt", "platformio.ini"} <= set(os.listdir(root))
+    with pytest.raises(UsageError, match=r'semi;colon.* has the character ";" in its path'):
+        new.run("cart", project=project / "semi;colon")
+    assert not (project / "semi;colon").exists()
 
 
 def test_all_files_or_none(project: Path) -> None:

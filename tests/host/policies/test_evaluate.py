@@ -149,6 +149,39 @@ def test_a_trace_has_every_step(
         assert episode[-1, 10] == 1
 
 
+def test_a_baseline_plays_the_same_episodes(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Zero's returns are those of a plain loop; a function that is the policy has its returns."""
+    (tmp_path / "mine.py").write_text(
+        "import rlt\n"
+        f"policy = rlt.Policy.load({str(run_folder / 'policy.rltp')!r})\n"
+        "def act(observation): return policy(observation)\n"
+        "def wide(observation): return [0.0, 1.0]\n"
+    )
+    command = ["evaluate", str(run_folder), "--in", "gymnasium", "--episodes", "3", "--json"]
+    found = {}
+    for against in ("zero", "random", f"{tmp_path / 'mine.py'}:act"):
+        assert cli.run([*command, "--against", against]) == 0
+        document = json.loads(capsys.readouterr().out)
+        found[against.rpartition(":")[2]] = document["against"]
+    environment = gymnasium.make("Pendulum-v1")
+    expected = []
+    for seed in range(3):
+        environment.reset(seed=seed)
+        expected.append(sum(environment.step(np.zeros(1, np.float32))[1] for _ in range(200)))
+    assert found["zero"]["returns"] == pytest.approx(expected)
+    assert found["act"]["returns"] == pytest.approx(document["returns"])
+    assert found["act"]["difference"] == pytest.approx(0, abs=1e-9)
+    assert len({*found["random"]["returns"]}) == 3
+    for wrong, words in (
+        (f"{tmp_path / 'mine.py'}:wide", "returned 2 numbers"),
+        ("no", "zero or "),
+    ):
+        assert cli.run([*command, "--against", wrong]) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_both_simulators_agree_on_the_same_task(pendulum: PolicyImage) -> None:
     """Other random numbers, the same distribution: the means are within 4 standard errors."""
     core = evaluation.evaluate_policy(pendulum, "run", 60, 0, "core")

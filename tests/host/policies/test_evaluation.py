@@ -49,4 +49,5 @@ def test_figures() -> None:
     }
     assert "episode" in replace(found, simulator="core").worst_document(1)
     assert (found.success_rate, document["success_rate"]) == (0.5, 0.5)
+    assert (found.is_solved, document["solved"]) == (found.mean >= -2.0,) * 2
     assert "1 of 4 terminated" in "".join(found.lines())

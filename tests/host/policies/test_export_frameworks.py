@@ -37,6 +37,7 @@ FUNCTIONS = {
     "softplus": lambda x: np.logaddexp(0, x),
     "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "hardtanh": lambda x: np.minimum(np.maximum(x, -1), 1),
 }
 
 

@@ -124,6 +124,7 @@ def activation(name: str, x: np.ndarray) -> np.ndarray:
         "softplus": lambda v: max(v, 0.0) + math.log1p(math.exp(-abs(v))),
         "elu": lambda v: v if v > 0 else math.expm1(v),
         "silu": lambda v: v / (1 + math.exp(-v)),
+        "hardtanh": lambda v: min(max(v, -1.0), 1.0),
     }
     return np.array([functions[name](value) for value in x])
 

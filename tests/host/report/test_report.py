@@ -165,7 +165,8 @@ def test_the_page_says_what_the_run_was(finished: str) -> None:
     for expected in (
         "pendulum-td3 on qemu-cortex-m7",
         "100 episodes in gymnasium's Pendulum-v1",
-        "worse than the \N{MINUS SIGN}200 that counts as solved",  # the policy is untrained
+        # Gymnasium states no threshold of this task.
+        "over 100 episodes in gymnasium's Pendulum-v1.",
         "neither time nor cycles",
         "git checkout 0c88f5cefcc30108e50a2bfd64199f1d680edace ./rlt train pendulum-td3 "
         "--board qemu-cortex-m7 --seed 0 --steps 400 --set eval_freq=200 "
@@ -207,7 +208,7 @@ def test_of_a_long_run_not_every_episode_is_drawn(
         return section_html(learning.returns(collect(folder)))
 
     whole, long = section(50), section(250)
-    assert "50 training episodes" in long
+    assert "48 training episodes" in long  # the least and the greatest of 24 parts
     assert "50 training episodes" not in whole
     assert 0.9 < len(long) / len(whole) < 1.1
 

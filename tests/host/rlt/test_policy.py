@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -113,3 +115,10 @@ def test_a_recurrent_policy_acts_in_episodes(tmp_path: Path) -> None:
         together(OBSERVATION)
     returns = rlt.evaluate(policy, "Pendulum-v1", episodes=2)
     assert returns[1] == rlt.evaluate(policy, "Pendulum-v1", episodes=1, seed=1)[0]
+
+
+def test_a_policy_goes_to_other_processes_and_can_be_copied(policy: rlt.Policy) -> None:
+    expected = policy(OBSERVATION)  # the one that runs it exists already
+    sent = pickle.loads(pickle.dumps(policy))  # as multiprocessing's Pool does
+    for other in (sent, copy.copy(policy), copy.deepcopy(policy)):
+        assert np.array_equal(other(OBSERVATION), expected)

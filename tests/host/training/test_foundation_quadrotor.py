@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,20 @@ def test_a_pause_in_the_students_part_changes_no_bit(
     ]
     assert rows[0] == rows[1]
     assert len(rows[0]) == 3
+
+
+@pytest.mark.all  # 4 s of a processor
+def test_a_teacher_does_not_learn_to_end_its_episodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a `cost_limit` of 20 the teacher of seed 1001 flew away for all of its 30 M steps, in
+    episodes of 53 to 59 steps: that cost less than to be far from the target. Its student learnt
+    from that for 300 M steps."""
+    with monkeypatch.context() as patch:
+        patch.setattr(train_command, "make_screen", interrupt_at(1_000_000))
+        with pytest.raises(Interrupted, match="checkpoint saved"):
+            train(tmp_path / "run", 1001, 300_000_000, "report_every=20000")
+    returns = [row["last_return"] for row in metrics(tmp_path / "run", "progress")]
+    half = len(returns) // 2
+    assert half > 10
+    assert statistics.median(returns[half:]) > 100  # 9 where it flies away

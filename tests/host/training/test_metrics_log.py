@@ -14,7 +14,7 @@ from rltools_host.training.metrics_log import (
 )
 
 NAMES = ("actor_loss", "kl")
-PROGRESS = TrainingProgress(3, 100, 1000, 50, 1, -9.0, -8.0, (0.5, 0.25, 0.0, 0.0))
+PROGRESS = TrainingProgress(3, 100, 1000, 50, 1, -9.0, -8.0, (0.5, 0.25, 0.0, 0.0), 1, -9.0, 100.0)
 EVALUATION = Evaluation(4, 200, 2, -5.0, 1.0, -6.0, -4.0, 150.5)
 
 
@@ -47,7 +47,7 @@ def test_rows_that_found_no_place_are_written_later() -> None:
     assert (log.disk_error, log.is_written, folder.rows) == (first, False, [])
     log.flush()
     assert log.is_written
-    progress = {"time_s": 1.234568, **row_of(PROGRESS, NAMES), "episode_length": 100.0}
+    progress = {"time_s": 1.234568, **row_of(PROGRESS, NAMES)}
     event = {"time_s": 2.0, "kind": "event", "step": 120, "severity": 4, "text": "a fault"}
     assert folder.rows == [progress, event, {"time_s": 3.0, **row_of(EVALUATION, NAMES)}]
     log.flush()

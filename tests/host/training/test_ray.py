@@ -1,4 +1,4 @@
-"""Tunings on a real Ray cluster of two nodes on this machine; nodes and workers are killed."""
+"""Groups and tunings on a real Ray cluster of two nodes here; nodes and workers are killed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from group_calls import ENVIRONMENT, RLT, rlt
 from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
+from rltools_host.training.group_plan import is_for_group
+from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.ray_cluster import files_of, write_files
 from run_folders import document_of
 from tune_calls import new_project, stored
@@ -133,6 +135,41 @@ def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_pa
     again = rlt(*shlex.split(line)[1:], "--out", "again", cwd=project)
     assert again.returncode == 0, again.stderr
     assert RunFolder.open(project / "again").content.state_sha256 == settings.state_sha256
+
+
+@pytest.mark.all
+@pytest.mark.timeout(900)
+def test_runs_of_a_group_train_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    """With the bits of this machine; a run whose worker is killed begins again on another."""
+    project = new_project(tmp_path)
+    options = ["--steps", "3000", "--ray", cluster.address, "--out", "g", "--no-tensorboard"]
+    head = subprocess.Popen(
+        [*RLT, "train", "pendulum-td3", "--seeds", "0-3", *options],
+        env=ENVIRONMENT,
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    with head:
+        while head.poll() is None:
+            time.sleep(0.5)
+            if training := workers():
+                os.kill(training[0], signal.SIGKILL)
+                break
+        assert head.stdout is not None
+        said = head.stdout.read().decode()
+    assert head.returncode == 0, said
+    assert "2 at once" in said, "a run for each processor of the two nodes"
+    runs = [RunFolder.open(project / f"g/s{seed}").content for seed in range(4)]
+    assert [run.state for run in runs] == ["finished"] * 4
+    here = rlt("train", "pendulum-td3", "--seed", "3", *options[:2], "--out", "here", cwd=project)
+    assert here.returncode == 0, here.stderr
+    assert RunFolder.open(project / "here").content.state_sha256 == runs[3].state_sha256
+
+
+def test_a_cluster_is_for_a_group() -> None:
+    with pytest.raises(UsageError, match="--ray goes with --seeds"):
+        is_for_group(TrainingRequest("pendulum-td3", ray="h:1"))
 
 
 def test_a_folder_comes_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from fake_board import FakeBoard
 from rltools_host.build import experiments
 from rltools_host.errors import RltError, UsageError
-from rltools_host.training.plan import TrainingRequest, make_plan
+from rltools_host.runs.task import Task
+from rltools_host.training.plan import (
+    Plan,
+    TrainingRequest,
+    evaluation_interval,
+    lacks_evaluation,
+    make_plan,
+    note_of_rate,
+)
 from training_bench import DIALECT, Bench, saved_checkpoint
 from training_calls import train_here
 
@@ -60,6 +69,77 @@ def test_folder_in_use_is_found_before_building(bench: Bench, tmp_path: Path) ->
     with pytest.raises(UsageError, match="is not empty"):
         bench.train(tmp_path)
     assert bench.built == 0
+
+
+# -- evaluations, and what a run cannot learn ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("steps", "episode_steps", "interval"),
+    [(10**6, 1000, 50_000), (100_000, 500, 15_000), (1000, 1000, 30_000), (400, 1, 30)],
+)
+def test_a_task_is_evaluated_by_its_steps_and_for_a_quarter_of_them(
+    steps: int, episode_steps: int, interval: int
+) -> None:
+    values = {"steps": steps, "eval_freq": 100_000, "n_eval_episodes": 10}
+    task = cast(Task, SimpleNamespace(episode_steps=episode_steps))
+    assert evaluation_interval(values, task) == interval
+    evaluated = (steps - 1) // interval * 10 * episode_steps  # but for the last one
+    assert evaluated <= (steps + evaluated) / 4
+    assert evaluation_interval(values, None) == (100_000 if steps >= 100_000 else steps // 20)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_said"), [(("learning_starts=400",), True), (("learning_starts=300",), False)]
+)
+def test_a_run_that_ends_before_its_first_update_says_so(
+    settings: tuple[str, ...], is_said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_plan(TrainingRequest("pendulum-td3", steps=400, settings=settings))
+    note = "nothing is learned in 400 steps, as the first update comes after learning_starts=400"
+    assert (note in capsys.readouterr().err) == is_said
+
+
+def resumed(step: int, steps: int, own_steps: int, environments: int = 1, **values: float) -> Plan:
+    return cast(
+        Plan,
+        SimpleNamespace(
+            checkpoint=SimpleNamespace(step=step),
+            hyperparameters={"eval_freq": 100, **values},
+            description=SimpleNamespace(environments=environments),
+            steps=steps,
+            own_steps=own_steps,
+            first_step=step,
+        ),
+    )
+
+
+def test_a_resumption_says_that_an_annealed_learning_rate_rises() -> None:
+    note = note_of_rate(resumed(1000, 2000, 1000, lr_end_factor=0.1))
+    assert note.endswith("it rises again, from 0.1 to 0.55 of its start")
+    assert "rises again" in note_of_rate(resumed(1000, 2000, 1000, student_lr_end_factor=0.1))
+    assert note_of_rate(resumed(500, 1000, 1000, lr_end_factor=0.1)) == ""
+    assert note_of_rate(resumed(1000, 2000, 1000, lr_end_factor=1.0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("step", "environments", "evaluated", "lacks"),
+    [
+        *((100, 1, [], True), (100, 1, [100], False), (101, 1, [], False), (1000, 1, [], True)),
+        *(
+            (102, 3, [], True),
+            (105, 3, [], False),
+            (102, 3, [102], False),
+            (1000, 1, [1000], False),
+        ),
+    ],
+)
+def test_an_evaluation_that_a_pause_has_ended_is_known_by_its_missing_row(
+    step: int, environments: int, evaluated: list[int], lacks: bool
+) -> None:
+    rows = [{"kind": "evaluation", "step": each} for each in evaluated]
+    rows.append({"kind": "progress", "step": step})
+    assert lacks_evaluation(resumed(step, 1000, 1000, environments), rows) == lacks
 
 
 # -- finding the board -----------------------------------------------------------------------------

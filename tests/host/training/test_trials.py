@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from msgspec import structs
 from fake_experiment import fake_experiment
 from foreign_runs import pendulum_task
 from rltools_host.build.description import Parameter
+from rltools_host.errors import UsageError
 from rltools_host.training.hyperparameters import resized
 from rltools_host.training.trials import (
     COMPLETE,
     PRUNED,
     STARTUP_TRIALS,
     Dimension,
+    Trial,
     Trials,
     space_of,
 )
@@ -86,10 +89,16 @@ def trials(folder: Path, prunes: bool = True) -> Trials:
     return Trials(folder / "study.db", "s", "mark", [GAMMA], prunes)
 
 
+def asked(study: Trials, of: int = 100) -> Trial:
+    trial = study.ask(of)
+    assert trial is not None
+    return trial
+
+
 def reported(study: Trials, *values: float) -> tuple[int, bool]:
     """What a trial with these evaluations is told as; how many were asked for, and whether it was
     pruned then."""
-    trial = study.ask()
+    trial = asked(study)
     for count in range(1, len(values) + 1):
         so_far = dict(zip(STEPS, values[:count], strict=False))
         if study.report(trial, so_far):
@@ -116,7 +125,7 @@ def test_a_head_that_begins_anew_prunes_by_what_the_storage_has(tmp_path: Path) 
     study = trials(tmp_path)
     for _ in range(STARTUP_TRIALS):
         reported(study, -300.0, -200.0, -100.0)
-    trial = study.ask()
+    trial = asked(study)
     assert not study.report(trial, {100: -250.0})
     again = trials(tmp_path)
     (left,) = again.unfinished()
@@ -124,3 +133,33 @@ def test_a_head_that_begins_anew_prunes_by_what_the_storage_has(tmp_path: Path) 
     assert not again.report(left, {100: -250.0})
     assert reported(again, -900.0) == (1, True)
     assert [state for state, _ in again.finished().values()].count(PRUNED) == 1
+
+
+@installs_optuna
+def test_heads_at_one_study_begin_no_trial_too_many(tmp_path: Path) -> None:
+    """Also if they ask at the same moment; each has values of its own."""
+    url, of, heads = f"sqlite:///{tmp_path / 'shared.db'}", 7, 4
+    studies = [Trials(url, "s", f"mark{number}", [GAMMA], False) for number in range(heads)]
+    start, found = threading.Barrier(heads), list[Trial]()
+
+    def ask(study: Trials) -> None:
+        start.wait()
+        while (trial := study.ask(of)) is not None:
+            found.append(trial)
+
+    threads = [threading.Thread(target=ask, args=(study,)) for study in studies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == of
+    assert len({trial.settings for trial in found}) == of
+    own = len(studies[0].unfinished())
+    assert (studies[0].finished(), studies[0].elsewhere()) == ({}, of - own)
+
+
+@installs_optuna
+@pytest.mark.parametrize("rest", ["", "/", "/:memory:", "/file:x?mode=memory&uri=true"])
+def test_a_storage_in_memory_is_refused(rest: str) -> None:
+    with pytest.raises(UsageError, match=r"--storage sqlite:.* is in memory.*: name a file"):
+        Trials(f"sqlite://{rest}", "s", "mark", [GAMMA], False)

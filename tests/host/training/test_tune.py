@@ -101,6 +101,29 @@ def test_a_tuning_goes_on_to_more_trials(
     assert document["of"] == document_of(GroupFolder.open(path))["tune"]["trials"] == 6
 
 
+def test_what_is_the_same_may_be_typed_otherwise(tmp_path: Path) -> None:
+    """The very command line again, and numbers in other words; other values are refused."""
+    path = tmp_path / "t"
+    typed = {"search": ("learning_rate=1e-4..1e-2",), "trials": 1}
+    tune(request(path, settings=(EVALUATED, "gamma=9.9e-1"), **typed), GroupScreen)
+
+    def again(*search: str, **given: Any) -> TuneRequest:
+        training = TrainingRequest("pendulum-td3", "host", resume=str(path), **SHARED | given)
+        return TuneRequest(training, search, 1)
+
+    for same in (typed["search"], ("learning_rate=0.0001..1E-2",), ()):
+        settings = (EVALUATED, "gamma=.99")
+        assert len(tune(again(*same, settings=settings), GroupScreen)["trials"]) == 1
+    with pytest.raises(UsageError, match="--search differs there"):
+        tune(again("learning_rate=1e-4..1e-1"), GroupScreen)
+    with pytest.raises(UsageError, match="--set differs there"):
+        tune(again(settings=(EVALUATED, "gamma=0.98")), GroupScreen)
+    with pytest.raises(UsageError, match="the experiment differs there"):
+        tune(again(settings=(EVALUATED, "hidden=8,8")), GroupScreen)
+    with pytest.raises(UsageError, match="--jobs 0: give a number from 1 to"):
+        tune(resumed(path, jobs=0), GroupScreen)
+
+
 def test_a_password_is_not_shown(tmp_path: Path) -> None:
     url = "postgresql://me:secret@localhost:1/x"
     with pytest.raises((UsageError, DamagedFileError), match=r"me:\*\*\*@localhost:1/x") as refused:

@@ -39,6 +39,7 @@ def page(browser: Any) -> Iterator[Any]:
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
     said: list[str] = []
+    page.on("dialog", lambda dialog: dialog.accept())  # a run is dropped
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     yield page

@@ -58,10 +58,11 @@ def test_a_policy_from_a_file_hovers_and_comes_back_from_a_push(site: str, page:
     wait_until(page, lambda: distance(page) < 0.15)
     page.focus("#scene")
     page.keyboard.press("ArrowRight")
-    page.locator("#status", has_text="Pushed to the right by 1.0 m/s.").wait_for()
-    page.locator("#status", has_text=re.compile(r"At the target \d+\.\d s after")).wait_for()
+    page.locator("#flight", has_text="Pushed to the right by 1.0 m/s.").wait_for()
+    page.locator("#flight", has_text=re.compile(r"At the target \d+\.\d s after")).wait_for()
+    assert page.inner_text("#status") == "hand.rltp is played."  # not overwritten
     page.get_by_role("button", name="up", exact=True).click()
-    page.locator("#status", has_text="Pushed up by 1.0 m/s.").wait_for()
+    page.locator("#flight", has_text="Pushed up by 1.0 m/s.").wait_for()
 
 
 def test_the_drone_and_its_wind_change_while_it_flies(site: str, page: Any) -> None:
@@ -78,7 +79,7 @@ def test_the_drone_and_its_wind_change_while_it_flies(site: str, page: Any) -> N
     page.keyboard.press("End")  # of its bounds
     assert page.input_value("#drone-mass_kg") == "20"
     ended = "The flight ended: the limit of the "
-    page.locator("#status", has_text=ended).wait_for()
+    page.locator("#flight", has_text=ended).wait_for()
     page.select_option("#airframe", label="crazyflie-cf2x")
     assert page.input_value("#drone-mass_kg") == "0.027"
     assert page.input_value("#drone-inertia_z") == "21.7"

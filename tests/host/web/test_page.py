@@ -67,7 +67,41 @@ def test_a_slider_changes_its_field_and_the_link_restores_it(site: str, page: An
     first = train(page)
     open_page(page, address)
     assert page.input_value("#set-gamma") == gamma
+    page.locator("#status", has_text="The run of before").wait_for()
+    page.click("#reset")
+    page.locator("#status", has_text="Reset").wait_for()
     assert train(page) == first != HASH_300
+
+
+def test_a_run_is_kept_continued_and_asked_for(site: str, page: Any) -> None:
+    """Over a reload and other addresses; to more steps, with the bits of a run that never ended."""
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: asked.append(dialog.message))
+    begun = f"{site}#experiment={EXPERIMENT}&steps=300"
+    open_page(page, begun)
+    assert train(page) == HASH_300
+    page.wait_for_timeout(300)  # it is written
+    for address in (begun, site):
+        open_page(page, address)
+        page.locator("#status", has_text="The run of before, at step 300").wait_for()
+        assert page.locator("#devices tr").first.get_attribute("data-hash") == HASH_300
+        assert page.locator("#curve .dot").get_attribute("d").count("M") == 1
+        assert page.locator("#train").is_disabled()
+    open_page(page, f"{site}#experiment={EXPERIMENT}&seed=7")
+    page.locator("#kept", has_text="Continue the run of 300 steps").click()
+    page.locator("#status", has_text="The run of before, at step 300").wait_for()
+    page.fill("#set-steps", "500")
+    assert page.inner_text("#settings-note") == "Train continues to step 500."
+    continued = train(page)
+    assert asked == []
+    page.click("#reset")
+    assert asked == ["Drop the run of 500 steps? No file holds it."]
+    page.fill("#set-steps", "500")
+    assert train(page) == continued
+    downloaded(page, "#save-checkpoint")
+    assert f"--resume {EXPERIMENT}-500.safetensors" in page.inner_text("#commands")
+    page.click("#reset")
+    assert len(asked) == 1  # a file holds it
 
 
 def test_the_verdict_is_of_what_ran(site: str, page: Any) -> None:
@@ -209,10 +243,16 @@ def damage(length: int, draws: random.Random) -> dict[str, Any]:
 
 OLD_CACHES = """const old = `rlt-web ${new URL(".", location)} 0123`;
     for (const name of ["another page's", old]) caches.open(name);"""
-CACHES = """async () => {
+CACHES = """async (opened) => {
     const { active } = await navigator.serviceWorker.ready;
-    while (active.state !== "activated") await new Promise((done) => setTimeout(done, 20));
+    while (active.state !== "activated" || !(await caches.match(opened))) {
+        await new Promise((done) => setTimeout(done, 20));
+    }
     return caches.keys();
+}"""
+MODULES = """async (name) => {
+    const kept = await (await caches.open(name)).keys();
+    return kept.map(({ url }) => url).filter((url) => url.endsWith(".wasm"));
 }"""
 
 
@@ -223,9 +263,12 @@ def test_it_works_without_a_network_once_loaded(site: str, browser: Any) -> None
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
     open_page(page, site)
-    ours, other = sorted(page.evaluate(CACHES), reverse=True)
+    opened = f"{EXPERIMENT}/description.json"
+    ours, other = sorted(page.evaluate(CACHES, opened), reverse=True)
     assert other == "another page's"
     assert re.fullmatch(r"rlt-web http://\S+/ [0-9a-f]{16}", ours)
+    (module,) = page.evaluate(MODULES, ours)  # what was opened, and no other experiment
+    assert module.startswith(f"{site}{EXPERIMENT}/")
     context.set_offline(True)
     open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300")
     assert train(page) == HASH_300

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -127,6 +128,8 @@ def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
         for file, kind in kinds.items():
             with urllib.request.urlopen(f"{place}{file}", timeout=30) as answer:
                 assert answer.headers["Content-Type"] == kind
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{place}%00", timeout=30)
         with pytest.raises(UsageError, match=r"^port \d+ cannot be served: .*in use"):
             site.server_of(folder, int(place[:-1].rpartition(":")[2]))
     with pytest.raises(UsageError, match=r"^--port 70000 is not a valid port"):
@@ -155,3 +158,38 @@ def test_ports_are_opened_at_the_speed_of_the_boards_data() -> None:
     assert [each["baud"] for each in found] == [460800, 115200, 460800, 115200, 115200]
     assert [bool(each["assumed"]) for each in found] == [False, False, False, True, True]
     assert "115,200 baud, as no board has USB 1234:5678" in found[3]["assumed"]
+
+
+CHOOSE = """
+const { chooseModule } = await import(process.argv[1]);
+const has = process.argv[2];
+if (has === "nothing") delete globalThis.WebAssembly;
+if (has === "no SIMD") WebAssembly.validate = () => false;
+const read = () => { throw new Error("it is read"); };
+await chooseModule(read).catch((error) => console.log(error.message));
+"""
+
+
+@pytest.mark.parametrize(
+    ("has", "said"),
+    [
+        ("all", "it is read"),
+        ("no SIMD", "This browser has no SIMD in WebAssembly, or it is switched off, .* take "),
+        ("nothing", "This browser has no WebAssembly, or "),
+    ],
+)
+def test_an_engine_that_lacks_something_is_told_so(has: str, said: str) -> None:
+    script = ("--input-type=module", "-e", CHOOSE)
+    assert re.match(said, in_node(*script, site.PAGE / "core.js", has))
+
+
+CLOSED_PORT = """
+const { openSerial } = await import(process.argv[1]);
+const port = { open: async () => { throw new Error("Failed to open serial port."); } };
+await openSerial(port, 115200).catch((error) => console.log(error.message));
+"""
+
+
+def test_a_port_that_may_not_be_opened_names_the_group() -> None:
+    found = in_node("--input-type=module", "-e", CLOSED_PORT, site.PAGE / "link.js")
+    assert "on Linux, run `sudo usermod -aG dialout $USER`" in found

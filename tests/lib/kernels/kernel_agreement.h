@@ -177,7 +177,8 @@ std::vector<ActivationKernels> kernels_of_activations() {
           activation_kernels<Device, Activation::sigmoid, 257>(),
           activation_kernels<Device, Activation::softplus, 257>(),
           activation_kernels<Device, Activation::elu, 257>(),
-          activation_kernels<Device, Activation::silu, 257>()};
+          activation_kernels<Device, Activation::silu, 257>(),
+          activation_kernels<Device, Activation::hardtanh, 257>()};
 }
 
 template <class Device>

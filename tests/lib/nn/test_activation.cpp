@@ -56,8 +56,13 @@ struct Function<Activation::silu> {
   static constexpr const char* kName = "silu";
   static long double value(long double x) { return x / (1 + expl(-x)); }
 };
+template <>
+struct Function<Activation::hardtanh> {
+  static constexpr const char* kName = "hardtanh";
+  static long double value(long double x) { return x < -1 ? -1 : x > 1 ? 1 : x; }
+};
 
-// -8 to 8, and none within two steps of the kink of relu.
+// -8 to 8, and none within two steps of the kinks of relu and hardtanh.
 std::vector<double> grid() {
   std::vector<double> points;
   for (int i = -1000; i <= 1000; i++) points.push_back((i + 0.5) * 0.008);
@@ -124,9 +129,10 @@ void check_extremes() {
       continue;
     }
     if (std::isinf(x)) {
-      const bool is_bounded_above = A == Activation::tanh || A == Activation::sigmoid;
+      const bool is_from_minus_one = A == Activation::tanh || A == Activation::hardtanh;
+      const bool is_bounded_above = is_from_minus_one || A == Activation::sigmoid;
       if (x > 0) CHECK(y == (is_bounded_above ? T(1) : infinity));
-      const bool tends_to_minus_one = A == Activation::tanh || A == Activation::elu;
+      const bool tends_to_minus_one = is_from_minus_one || A == Activation::elu;
       if (x < 0 && tends_to_minus_one) CHECK(y == T(-1));
       if (x < 0 && A == Activation::identity) CHECK(y == -infinity);
       if (x < 0 && !tends_to_minus_one && A != Activation::identity) CHECK(y == T(0));
@@ -134,7 +140,8 @@ void check_extremes() {
     }
     CHECK(y == doctest::Approx(static_cast<double>(Function<A>::value(x))));
     const T derivative = activation_derivative<A>(x, y);
-    const bool saturates = A == Activation::tanh || A == Activation::sigmoid;
+    const bool saturates =
+        A == Activation::tanh || A == Activation::sigmoid || A == Activation::hardtanh;
     const T expected = A == Activation::identity ? T(1) : x > 0 && !saturates ? T(1) : T(0);
     CHECK(std::abs(derivative - expected) <= T(1e-30));
   }
@@ -151,6 +158,7 @@ TEST_CASE("activations have the values and the derivatives of their definitions"
   check<Activation::softplus>();
   check<Activation::elu>();
   check<Activation::silu>();
+  check<Activation::hardtanh>();
 }
 
 TEST_CASE_TEMPLATE("activations stay finite far out, and a NaN passes through", T, float, double) {
@@ -162,6 +170,7 @@ TEST_CASE_TEMPLATE("activations stay finite far out, and a NaN passes through", 
   check_extremes<Activation::softplus, T>();
   check_extremes<Activation::elu, T>();
   check_extremes<Activation::silu, T>();
+  check_extremes<Activation::hardtanh, T>();
 }
 
 TEST_CASE_TEMPLATE("relu's zero has no sign, and no gradient passes where it is inactive", T, float,

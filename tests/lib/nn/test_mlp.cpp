@@ -129,7 +129,8 @@ TEST_CASE("outputs and gradients are PyTorch's") {
   compare_with_pytorch<double, Activation::sigmoid, Activation::softplus>(file, "sigmoid");
   compare_with_pytorch<double, Activation::softplus, Activation::elu>(file, "softplus");
   compare_with_pytorch<double, Activation::elu, Activation::silu>(file, "elu");
-  compare_with_pytorch<double, Activation::silu, Activation::identity>(file, "silu");
+  compare_with_pytorch<double, Activation::silu, Activation::hardtanh>(file, "silu");
+  compare_with_pytorch<double, Activation::hardtanh, Activation::identity>(file, "hardtanh");
   compare_with_pytorch<float, Activation::gelu, Activation::tanh>(file, "gelu");
 }
 

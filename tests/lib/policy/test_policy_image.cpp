@@ -102,11 +102,12 @@ void check_activations() {
 }  // namespace
 
 TEST_CASE("an image gives the same bits as the network, for every activation") {
-  static_assert(kActivationCount == 8);
+  static_assert(kActivationCount == 9);
   check_activations<Activation::identity, Activation::relu>();
   check_activations<Activation::gelu, Activation::tanh>();
   check_activations<Activation::sigmoid, Activation::softplus>();
   check_activations<Activation::elu, Activation::silu>();
+  check_activations<Activation::hardtanh, Activation::tanh>();
 }
 
 TEST_CASE("the image of a training run says where it comes from") {

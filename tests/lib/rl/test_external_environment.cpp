@@ -93,6 +93,28 @@ TEST_CASE("the first episodes of a task end after different steps, those of an e
   }
 }
 
+TEST_CASE("an episode that was cut off before its time is none that has ended") {
+  ScriptedRun<TaskPpo> run({});
+  const std::uint32_t ended[] = {0, 0, 0, 0, 1, 0, 0, 1};  // the third step ends one of three steps
+  for (std::uint32_t step = 0; step < 8; step++) {
+    CAPTURE(step);
+    const auto report = run.step(Generic{});
+    CHECK(report.episodes_ended == ended[step]);
+    CHECK(report.episode_steps == 5 * ended[step]);
+    CHECK(report.episode_returns == report.episode_return * static_cast<float>(ended[step]));
+    const float last = run.learner->progress.last_return;
+    CHECK(is_finite(last) == (step >= 4));
+  }
+}
+
+TEST_CASE("a first episode that the environment ends counts with the steps that it had") {
+  ScriptedRun<TaskPpo> run({kOn, kOn, kOn, kTerminated});  // the second step of both
+  run.step(Generic{});
+  const auto report = run.step(Generic{});
+  CHECK(report.episodes_ended == 1);
+  CHECK(report.episode_steps == 2);
+}
+
 TEST_CASE("a transition that an environment truncates is not stored as terminated") {
   ScriptedRun<OneTd3> run({kOn, kTruncated, kOn, kTerminated, kOn});
   run.train(Generic{}, 5);

@@ -107,8 +107,9 @@ class TrainingService : public link::Service {
   }
 
  private:
-  // Less work than a training step, so that a turn of the main loop takes no longer than one.
-  static constexpr int kEvaluationStepsAPoll = 20;
+  // Less work than a training step, so that a turn of the main loop takes no longer than one. A
+  // step of another program's environment may take long.
+  static constexpr int kEvaluationStepsAPoll = kIsExternal<typename E::Environment> ? 1 : 20;
 
   // -- commands -----------------------------------------------------------------------------------
 
@@ -131,21 +132,19 @@ class TrainingService : public link::Service {
 
   void forget_run() {
     metrics_.clear();
+    ended_ = {};
     is_best_ = false;
     files_.forget_best();
     best_evaluation_ = last_evaluation_ = {};
     counted_ = evaluated_ = 0;
+    evaluating_ = false;
   }
 
-  // Pause training. An evaluation under way is finished first: it belongs to the step before it.
+  // Pause training. An evaluation under way goes on when training is resumed.
   void pause(const link::Command& command) {
     if (!command.accept_if(is_training() || is_at_rest())) return;
     if (is_at_rest()) return send_result();
-    if (evaluating_) {
-      pause_requested_ = true;
-    } else {
-      rest(RLT_STATE_PAUSED);
-    }
+    rest(RLT_STATE_PAUSED);
   }
 
   // Resume training. A command that comes again must not end a rest that lies in between.
@@ -156,9 +155,11 @@ class TrainingService : public link::Service {
     if (!command.accept_if((is_training() || is_at_rest()) && can_train())) return;
     resume_token_ = command.parameter();
     take_rests(command);
-    pause_requested_ = false;
     if (is_training()) return;
-    if (finished(training_)) {
+    // The policy of a checkpoint from within an evaluation is evaluated first.
+    const bool is_due = is_restored_ && command.fourth_parameter() == 1.0f;
+    const bool evaluates = is_due && (finished(training_) || !has_all_steps());
+    if (finished(training_) && !evaluates && !evaluating_) {
       state_ = RLT_STATE_FINISHED;
       return send_result();
     }
@@ -166,6 +167,7 @@ class TrainingService : public link::Service {
     if (is_restored_) restart_lost_episodes(device_, training_);
     is_restored_ = false;
     enter_training();
+    if (evaluates) begin_evaluating();
   }
 
   // Take rests at evaluations. A board that keeps the best policy itself has no need to rest.
@@ -194,11 +196,11 @@ class TrainingService : public link::Service {
   }
 
   void enter_training() {
-    pause_requested_ = evaluating_ = is_best_ = false;
+    is_best_ = false;
     state_ = RLT_STATE_TRAINING;
     // The time of the next heartbeat counts from here, so that an emulator executes the same
     // instructions in each run.
-    counting_since_ = board::counter();
+    counting_since_ = evaluating_since_ = board::counter();
     heartbeat_.restart(counting_since_);
   }
 
@@ -208,6 +210,7 @@ class TrainingService : public link::Service {
     const std::uint32_t before = steps_done(training_);
     const StepReport<E> report = train_step(device_, training_);
     metrics_.add(report.metrics);
+    ended_.add(report.episodes_ended, report.episode_returns, report.episode_steps);
     if (environment_is_lost()) return rest(RLT_STATE_PAUSED);
     if (!report.finite) {
       metrics_.clear();  // means without what was not finite would look sound
@@ -224,13 +227,18 @@ class TrainingService : public link::Service {
     if (last || is_due(training_.hyperparameters.report_every)) send_progress();
     // When all steps are taken, updates from the last ones may still be due (PPO's). The policy is
     // then evaluated only after these, when the run has finished.
-    const bool all_steps = step >= training_.hyperparameters.steps;
-    if (last || (!all_steps && is_due(training_.hyperparameters.eval_freq))) {
-      if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
-      begin_evaluation(device_, training_, evaluation_);
-      evaluating_ = true;
-      evaluating_since_ = board::counter();
+    if (last || (!has_all_steps() && is_due(training_.hyperparameters.eval_freq))) {
+      begin_evaluating();
     }
+  }
+
+  bool has_all_steps() const { return steps_done(training_) >= training_.hyperparameters.steps; }
+
+  void begin_evaluating() {
+    if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
+    begin_evaluation(device_, training_, evaluation_);
+    evaluating_ = true;
+    evaluating_since_ = board::counter();
   }
 
   void evaluate() {
@@ -242,6 +250,7 @@ class TrainingService : public link::Service {
   }
 
   void end_evaluation() {
+    count_evaluating();
     evaluating_ = false;
     if (evaluation_.non_finite.environment != evaluation_.non_finite.kNone) {
       return fail(non_finite_text(evaluation_));
@@ -249,13 +258,16 @@ class TrainingService : public link::Service {
     const EvaluationReport report = evaluation_report(evaluation_);
     if constexpr (KeepsBest) files_.keep_if_best(device_, report.mean);
     is_best_ = report.mean > rest_above_;
-    evaluated_ += board::counter() - evaluating_since_;
     send_evaluation(report);
     if (finished(training_)) {
       rest(RLT_STATE_FINISHED);
-    } else if (pause_requested_ || is_best_) {
+    } else if (is_best_) {
       rest(RLT_STATE_PAUSED);
     }
+  }
+
+  void count_evaluating() {
+    if (evaluating_) evaluated_ += board::counter() - evaluating_since_;
   }
 
   void rest(State state) {
@@ -284,6 +296,7 @@ class TrainingService : public link::Service {
   }
 
   void leave_training(State state) {
+    count_evaluating();
     counted_ = counter();
     state_ = state;
   }
@@ -308,7 +321,14 @@ class TrainingService : public link::Service {
     content.last_return = static_cast<float>(progress.last_return);
     content.best_return = static_cast<float>(progress.best_return);
     for (int i = 0; i < E::Algorithm::Metrics::kCount; i++) content.metrics[i] = metrics_.get(i);
+    content.episodes_ended = ended_.episodes;
+    if (ended_.episodes > 0) {
+      const auto count = static_cast<float>(ended_.episodes);
+      content.episode_return = ended_.returns / count;
+      content.episode_length = static_cast<float>(ended_.steps) / count;
+    }
     metrics_.clear();
+    ended_ = {};
     sender_.send(mavlink_msg_rlt_progress_encode_status, content);
   }
 
@@ -354,14 +374,27 @@ class TrainingService : public link::Service {
   Training<E>& training_;
   Files files_;
   FileServer<Files> server_;
+  // Of the training episodes that have ended since the last report: how many, and their sums.
+  struct EndedEpisodes {
+    std::uint32_t episodes = 0;
+    float returns = 0.0f;
+    std::uint32_t steps = 0;
+
+    void add(std::uint32_t count, float returns_of_them, std::uint32_t steps_of_them) {
+      episodes += count;
+      returns += returns_of_them;
+      steps += steps_of_them;
+    }
+  };
+
   MetricMeans<typename E::Algorithm::Metrics> metrics_;
+  EndedEpisodes ended_;
   Evaluation<E> evaluation_{};
   mavlink_rlt_evaluation_t best_evaluation_{};  // the first with the largest mean
   mavlink_rlt_evaluation_t last_evaluation_{};  // without episodes: there was none
   State state_ = RLT_STATE_IDLE;
-  bool evaluating_ = false;
+  bool evaluating_ = false;             // also at rest, where the evaluation goes on after it
   bool is_restored_ = false;            // the state is that of a checkpoint, and no step came after
-  bool pause_requested_ = false;        // during an evaluation
   bool is_best_ = false;                // at rest: by the evaluation that has just ended
   float rest_above_ = math::kQuietNan;  // an evaluation's mean return that leads to a rest
   float start_token_ = 0.0f;            // of the last start

@@ -372,7 +372,7 @@ UNUSABLE = (
 )
 
 
-def px4(path: Path) -> Table:
+def px4(path: Path, data: bytes) -> Table:
     """Read a ULog of PX4 with pyulog; what its definitions expand to is bounded before that."""
     from pyulog.core import ULog  # type: ignore[import-untyped]
     from pyulog.exceptions import (  # type: ignore[import-untyped]
@@ -382,10 +382,9 @@ def px4(path: Path) -> Table:
 
     damaged = DamagedFileError(f"{path} is not a usable ULog: it is cut off or damaged")
     try:
-        with path.open("rb") as file:
-            check_definitions(path, file)
+        check_definitions(path, io.BytesIO(data))
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its warnings
-            log = ULog(str(path), list(TOPICS))
+            log = ULog(io.BytesIO(data), list(TOPICS))
     except (*UNUSABLE, ULogException, ULogIncompatibleFlagException):
         raise damaged from None
     try:

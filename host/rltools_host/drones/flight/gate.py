@@ -25,7 +25,7 @@ from rltools_host.drones.flight.simulator import (
     fly,
 )
 from rltools_host.errors import DamagedFileError, RltError, UsageError, unknown_name
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import PROJECT, TREE
 
@@ -225,7 +225,7 @@ def load_gate(name: str) -> Gate:
     else:
         path = gate_files()[name]
     try:
-        document = parse_json(path.read_bytes())
+        document = load_json(path)
         if isinstance(document, dict) and "like" in document:
             document = completed(document)
         return gate_of(name, typed(document, Definition))
@@ -248,7 +248,7 @@ def completed(document: Mapping[str, Any]) -> dict[str, object]:
     known = gate_files()
     if likeness.like not in known:
         raise unknown_name("gate", likeness.like, known)
-    base = parse_json(known[likeness.like].read_bytes())
+    base = load_json(known[likeness.like])
     if not isinstance(base, dict) or "like" in base:
         raise Unfit(f"like is {likeness.like}, which is not a whole definition itself")
     whole = {**base, **{key: value for key, value in document.items() if key != "like"}}

@@ -17,7 +17,7 @@ from rltools_host.drones.flight.airframes import AirframeMap, map_of
 from rltools_host.drones.flight.entry import EntrySearch
 from rltools_host.drones.flight.gate import Definition, Gate, gate_of
 from rltools_host.drones.flight.simulator import FAILURES, Array, Cause, flight_library
-from rltools_host.files import parse_json, plain_json, write_atomically
+from rltools_host.files import load_json, plain_json, write_atomically
 from rltools_host.lines import UNLIMITED, aligned, folded
 from rltools_host.policies.contract import EntryEnvelope, entry_text
 from rltools_host.policies.image import PolicyImage
@@ -320,7 +320,7 @@ def column_type(name: str) -> Any:
 def read_result(path: Path) -> GateResult:
     """Read a file that write() wrote; raise ValueError (Unfit, with the field) or OSError for
     others."""
-    stored: StoredResult = typed(parse_json(path.read_bytes()), StoredResult)
+    stored: StoredResult = typed(load_json(path, path.parent), StoredResult)
     if stored.format != FORMAT:
         raise Unfit(f"format is {stored.format}, not {FORMAT}")
     gate = gate_of(stored.gate, stored.definition)

@@ -36,6 +36,7 @@ USUAL_SEED = 4_000_000_000  # of the gates, held out from training
 # a tick: on a busy machine the board and this program wait for a processor at each one.
 MIN_TRIAL_S, TRIAL_PER_FLOWN_S = 300.0, 100.0
 TRIAL_TO_EXHAUST_S = 20.0
+STARTS = 20  # among which a flight begins that names none
 ASK_AGAIN_S = 0.1
 
 
@@ -43,6 +44,21 @@ def rule_of(seconds: float, gate: Gate | None = None) -> Rule:
     """Return the gate's rule, or that of the gate hover, for a flight of `seconds`."""
     rule = gate.rule if gate is not None else hover_rule()
     return replace(rule, seconds=seconds, last_seconds=min(rule.last_seconds, seconds))
+
+
+def farthest_start(seed: int, settings: Mapping[str, float]) -> int:
+    """Return the number, of a seed's first STARTS, of the start where recovery is seen best: that
+    with the greatest sum of distance in m and tilt in rad."""
+    flight = Flight(seed, 0, settings)
+
+    def distance(start: int) -> float:
+        flight.begin(seed, start)
+        reading = flight.read()
+        away = reading["position_m"].astype(float) - reading["target_position_m"]
+        _, x, y, _ = reading["attitude"].astype(float)
+        return float(np.linalg.norm(away) + math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y))))
+
+    return max(range(STARTS), key=distance)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from rltools_host.boards.push import (
     Say,
     headline,
     reported,
+    without_trial,
 )
 from rltools_host.drones.vehicles.crazyflie_link import CrazyflieLink
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError
@@ -212,7 +213,8 @@ def confirm(target: PolicyTarget) -> PushResult:
         if before["rlt.candidate"] == STAGED:
             raise RefusedError(f"the policy of {app.name} has not flown: there is no trial yet")
         if before["rlt.candidate"] != TRIAL:
-            raise RefusedError(f"{app.name} tries no policy: push one first")
+            why = without_trial(int(before["rlt.lastDrop"]))
+            raise RefusedError(f"{app.name} tries no policy: {why}")
         values = app.ask("rlt.confirm", before)
         if not values["rlt.active"]:
             why = text_of_number(values["rlt.lastDrop"], DROP_REASONS)

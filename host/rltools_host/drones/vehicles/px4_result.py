@@ -21,7 +21,7 @@ from rltools_host.drones.flight.gate import hover_rule
 from rltools_host.drones.flight.result import Measures, Predict, Series, measure, settled_text
 from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.drones.vehicles.px4_state import Sample
-from rltools_host.files import parse_json, plain_json
+from rltools_host.files import load_json, plain_json
 from rltools_host.lines import UNLIMITED, folded
 from rltools_host.runs.names import FLIGHT, result_file
 
@@ -317,6 +317,6 @@ class StoredFlight(Struct, frozen=True):
 def read_flight(path: Path) -> FlightResult:
     """Read a file that `rlt fly` wrote with a PX4; raise ValueError (Unfit, with the field) or
     OSError for others."""
-    stored: StoredFlight = typed(parse_json(path.read_bytes()), StoredFlight)
+    stored: StoredFlight = typed(load_json(path, path.parent), StoredFlight)
     starts = [start.result() for start in stored.starts]
     return FlightResult(**{**structs.asdict(stored), "starts": starts})

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, count, pairwise, takewhile
+from itertools import combinations, count, groupby, pairwise, permutations, takewhile
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from rltools_host.policies.importing.network import (
     Recurrent,
     Stage,
     ends_of,
+    numbers_of,
 )
 from rltools_host.policies.importing.pickles import Array, UnreadableError
 
@@ -33,8 +34,10 @@ NUMBER = re.compile(r"(\d+)")
 DENSE = re.compile(r"(.*)\.weight")
 # Tensors of torch.nn.GRU and LSTM, whose layers are numbered, and of their cells, which are not.
 RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
+ENDLESS = 2.0**64  # a clip's end beyond this one is none
 ROUNDED = 3e-7  # error of bounds about 1 in single precision
 MAX_RECURRENT = 3  # modules, each of which has any number of layers
+MAX_TABLES = 6  # of dense layers, whose orders are tried
 UNKNOWN_BEHIND = (
     "nothing behind its recurrent layers but the next layer (the file does not say), state it by "
     "--recorded FILE"
@@ -165,13 +168,13 @@ def follow_on(tensors: Tensors, orders: Iterable[Sequence[str]]) -> list[list[st
 def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
     """Return the names of all modules of a table, one behind the other.
 
-    keeps_order: the table has the order in which the modules were made, which counts where one is
-    recurrent. Otherwise dense layers are in the order of their names, and recurrent ones where they
+    keeps_order: the table has the order in which the modules were made, which counts if the widths
+    agree. Otherwise dense layers are in the order of their names, and recurrent ones where they
     fit.
     """
     names, inner = layers_under(tensors, ""), recurrent_under(tensors, "")
     if not inner:
-        return names
+        return in_dense_chain(tensors, names, keeps_order=keeps_order)
     total = len(names) + len(inner)
     if len(inner) > MAX_RECURRENT or total > MAX_LAYERS:
         raise UnreadableError(
@@ -195,6 +198,26 @@ def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
             "them in their order, with torch.save"
         )
     return found[0]
+
+
+def in_dense_chain(tensors: Tensors, names: list[str], *, keeps_order: bool) -> list[str]:
+    """Return the order of dense layers: as they were made, by their names, or the one order of
+    tables in which they follow on each other; by their names where there is none."""
+    stored = [match[1] for match in map(DENSE.fullmatch, tensors) if match]
+    if found := follow_on(tensors, [stored, names] if keeps_order else [names]):
+        return found[0]
+
+    def table(name: str) -> str:
+        head, _, last = name.rpartition(".")
+        return head if last.isdecimal() else name
+
+    tables = [[*group] for _, group in groupby(names, table)]
+    if len(tables) > MAX_TABLES:
+        return names
+    found = follow_on(
+        tensors, ([name for each in order for name in each] for order in permutations(tables))
+    )
+    return found[0] if len(found) == 1 else names
 
 
 def any_layer(name: str) -> re.Match[str] | None:
@@ -279,7 +302,7 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
         rest.pop(0)
     layers: list[FoldedLayer] = []
     open_layer: Dense | None = None  # whose activation is not known yet
-    for stage in plain_stages(rest, ranges):
+    for stage in plain_stages(rest):
         if isinstance(stage, Activate):
             if open_layer is None:  # the activation of the inputs, or behind another activation
                 width = layers[-1].width if layers else ranges[0].size
@@ -308,16 +331,14 @@ def reached(clip: Clip, ranges: tuple[Array, Array]) -> NDArray[np.bool_]:
     return (ranges[0] < clip.low) | (ranges[1] > clip.high)
 
 
-def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[Layer | Activate]:
+def plain_stages(stages: Sequence[Stage]) -> list[Layer | Activate]:
     """Return the same computation with layers and activations alone."""
     plain: list[Layer | Activate] = []
     for index, stage in enumerate(stages):
         if isinstance(stage, Normalize):
-            scale = stage.inverse_std
-            plain.append(Dense(np.diag(scale), -stage.mean * scale))
+            plain.append(scaling(stage))
         elif isinstance(stage, Clip):
-            may_leave = reached(stage, ranges) if not plain else np.ones(stage.low.size, bool)
-            plain += clip_layers(stage, may_leave)
+            plain += clip_layers(stage)
         elif stage != Activate("identity") or is_between(plain, stages[index + 1 :]):
             plain.append(stage)
     return plain
@@ -330,27 +351,52 @@ def is_between(before: Sequence[Stage], behind: Sequence[Stage]) -> bool:
     return is_dense and bool(behind) and isinstance(behind[0], Dense | Recurrent)
 
 
-def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activate]:
-    """Return layers that clip: relu(x) - relu(-x), less relu(x - high), and with relu(low - x).
+def scaling(stage: Normalize) -> Dense:
+    return Dense(np.diag(stage.inverse_std), -stage.mean * stage.inverse_std)
 
-    They do not round x within the range. (relu(x - low) - relu(x - high) + low would lose x's last
-    digits.)
-    """
-    columns, biases, rows = [], [], []
-    width = clip.low.size
-    for i in range(width):
-        unit = np.eye(width)[i]
-        parts = [(1.0, 0.0, 1.0), (-1.0, 0.0, -1.0)]
-        if may_leave[i] and np.isfinite(clip.high[i]):
-            parts.append((1.0, -clip.high[i], -1.0))
-        if may_leave[i] and np.isfinite(clip.low[i]):
-            parts.append((-1.0, clip.low[i], 1.0))
-        for sign, bias, weight in parts:
-            columns.append(sign * unit)
-            biases.append(bias)
-            rows.append(weight * unit)
-    spread = Dense(np.array(columns).T, np.array(biases))
-    return [spread, Activate("relu"), Dense(np.array(rows), np.zeros(width))]
+
+def clip_layers(clip: Clip) -> list[Dense | Activate]:
+    """Return layers that clip: middle + half hardtanh((x - middle) / half) where there are two
+    ends, and low + relu(x - low) where there is one."""
+    has_low, has_high = np.abs(clip.low) < ENDLESS, np.abs(clip.high) < ENDLESS
+    layers: list[Dense | Activate] = []
+    two = has_low & has_high
+    if two.any():  # the others pass, as a power of two scales them without rounding
+        low, high = np.where(two, clip.low, -ENDLESS), np.where(two, clip.high, ENDLESS)
+        middle, half = (low + high) / 2, (high - low) / 2
+        layers += [
+            scaling(Normalize(middle, 1 / half)),
+            Activate("hardtanh"),
+            scaling(Normalize(-middle / half, half)),
+        ]
+    if (has_low ^ has_high).any():
+        columns, biases, rows = [], [], []
+        for unit, *ends in zip(
+            np.eye(two.size), clip.low, clip.high, has_low, has_high, strict=True
+        ):
+            for sign, end in signs_of(*ends):
+                columns.append(sign * unit)
+                biases.append(-sign * end)
+                rows.append(sign * unit)
+        bias = np.where(two, 0.0, np.where(has_low, clip.low, np.where(has_high, clip.high, 0.0)))
+        spread = Dense(np.array(columns).T, np.array(biases))
+        layers += [spread, Activate("relu"), Dense(np.array(rows), bias)]
+    return layers
+
+
+def signs_of(low: float, high: float, has_low: bool, has_high: bool) -> list[tuple[float, float]]:
+    """Return the sign and the end of each ReLU whose sum clips at one end. x itself is relu(x) -
+    relu(-x)."""
+    if has_low == has_high:
+        return [(1.0, 0.0), (-1.0, 0.0)]
+    return [(1.0, low)] if has_low else [(-1.0, high)]
+
+
+def affine(scale: Array, offset: Array) -> Stage:
+    """Return the stage scale x + offset, element by element."""
+    if (scale > 0).all():
+        return Normalize(-offset / scale, scale)
+    return Dense(np.diag(scale), offset)
 
 
 def both(first: Normalize, second: Stage) -> Normalize:
@@ -363,6 +409,21 @@ def both(first: Normalize, second: Stage) -> Normalize:
 def product(first: Dense, second: Dense) -> Dense:
     """Return one layer for two with nothing between them."""
     return Dense(first.weights @ second.weights, first.bias @ second.weights + second.bias)
+
+
+def first_outputs(stages: Sequence[Stage], count: int) -> tuple[Stage, ...]:
+    """Return the stages with their first outputs alone."""
+    rest, tail = list(stages), list[Stage]()
+    while rest and not isinstance(rest[-1], Dense | Recurrent):
+        last = rest.pop()
+        if not isinstance(last, Activate):
+            last = type(last)(*(values[:count] for values in numbers_of(last)))
+        tail.insert(0, last)
+    layer = rest[-1]
+    if isinstance(layer, Dense):
+        return (*rest[:-1], Dense(layer.weights[:, :count], layer.bias[:count]), *tail)
+    width = 2 * count
+    return (*rest, Dense(np.eye(width)[:, :count], np.zeros(count)), *tail)
 
 
 def trimmed(stages: Sequence[Stage]) -> list[Stage]:

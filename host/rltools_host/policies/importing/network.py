@@ -7,11 +7,15 @@ other.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from rltools_host.build.description import (
@@ -24,7 +28,7 @@ from rltools_host.build.description import (
 from rltools_host.documents import shown
 from rltools_host.policies.activations import ACTIVATIONS, logistic
 from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
-from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.importing.pickles import MAX_ELEMENTS, Array, UnreadableError
 
 UNITS, MINIMUM, MAXIMUM, FREQUENCY = "units", "minimum", "maximum", "frequency"
 
@@ -40,6 +44,11 @@ class Tensor:
     minimum: Array | None
     maximum: Array | None
 
+    @property
+    def lacks_names(self) -> bool:
+        """Return whether only a number tells its elements from each other."""
+        return self.width > 1 and self.elements is None
+
     def channels(self) -> list[Channel]:
         """Return the channels.
 
@@ -49,7 +58,8 @@ class Tensor:
         assert self.minimum is not None
         assert self.maximum is not None
         parts = self.elements or tuple(map(str, range(self.width)))
-        names = [self.name] if self.width == 1 else [f"{self.name}_{part}" for part in parts]
+        own = re.split("[:/]", self.name)[-1]  # of a path: a mask has a colon in its name
+        names = [own] if self.width == 1 else [f"{own}_{part}" for part in parts]
         found = []
         for name, unit, low, high in zip(
             names, self.units, self.minimum.tolist(), self.maximum.tolist(), strict=True
@@ -99,11 +109,7 @@ class Stated:
 
     def notes(self) -> tuple[str, ...]:
         """Return notes on names that were made up for the description's contract."""
-        bare = [
-            each.name
-            for each in (*self.inputs, *self.outputs)
-            if each.width > 1 and each.elements is None
-        ]
+        bare = [each.name for each in (*self.inputs, *self.outputs) if each.lacks_names]
         if not bare:
             return ()
         return (f"elements without names are numbered from 0: those of {', '.join(bare)}",)
@@ -114,30 +120,26 @@ MAX_LAYERS = 32
 MAX_STATE = 2**16 - 1  # numbers of a hidden state
 
 
-@dataclass(frozen=True, eq=False)
-class Normalize:
+class Normalize(Struct, frozen=True, eq=False, tag=True):
     """(x - mean) * inverse_std, element by element."""
 
     mean: Array
     inverse_std: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Clip:
+class Clip(Struct, frozen=True, eq=False, tag=True):
     """The clipping of each element to [low, high]."""
 
     low: Array
     high: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Dense:
+class Dense(Struct, frozen=True, eq=False, tag=True):
     weights: Array  # (in, out)
     bias: Array  # (out)
 
 
-@dataclass(frozen=True, eq=False)
-class Recurrent:
+class Recurrent(Struct, frozen=True, eq=False, tag=True):
     """One layer of torch.nn.GRU, whose columns are the gates r, z and n side by side, or of
     torch.nn.LSTM, whose gates are i, f, g and o. Its state is zero at the beginning of an
     episode."""
@@ -156,8 +158,7 @@ class Recurrent:
         return STATES[LSTM if self.is_lstm else GRU] * len(self.hidden_weights)
 
 
-@dataclass(frozen=True)
-class Activate:
+class Activate(Struct, frozen=True, tag=True):
     """An activation, by its name in RLT_ACTIVATION_LIST."""
 
     name: str
@@ -200,8 +201,17 @@ class ForeignPolicy:
     # The library's own outputs, if it is installed: (n, out) for (n, in).
     reference: Callable[[NDArray[np.float32]], Array] | None = None
     input_names: tuple[str, ...] = ()  # of the vectors that make up an observation
+    # Whether twice as many outputs as actions are means and, behind them, deviations.
+    may_have_deviations: bool = False
+    has_half_precision: bool = False  # the library computes with 16 bits
+    asks_for_masks: bool = False  # it was trained with some of its choices forbidden
     channel_names: tuple[str, ...] = ()  # of its observations, where the file states them
     stated: Stated | None = None  # statements of the file on its contract
+
+    @property
+    def precision(self) -> type[np.floating[Any]]:
+        """Return the type of the numbers that the library computes with."""
+        return np.float16 if self.has_half_precision else np.float32
 
     @property
     def observation_dim(self) -> int:
@@ -251,7 +261,7 @@ def numbers_of(stage: Stage) -> tuple[Array, ...]:
     """Return all arrays of the stage."""
     if isinstance(stage, Activate):
         return ()
-    return tuple(getattr(stage, each.name) for each in fields(stage))
+    return astuple(stage)
 
 
 def check_stages(stages: Sequence[Stage]) -> None:
@@ -272,6 +282,23 @@ def check_stages(stages: Sequence[Stage]) -> None:
         if isinstance(each, Normalize) and not (each.inverse_std > 0).all():
             raise UnreadableError("its normalizer divides by a number that is not above 0")
     widths(stages)
+    if folded_numbers(stages) > MAX_ELEMENTS:
+        raise UnreadableError(
+            f"its layers, with what scaling and clipping take, have more than {MAX_ELEMENTS:,} "
+            "numbers"
+        )
+
+
+def folded_numbers(stages: Sequence[Stage]) -> int:
+    """Return about how many numbers the stages have when layers alone compute them: a matrix for
+    each scaling behind the first, and two of up to four rows an element for each clip."""
+    total = sum(values.size for stage in stages for values in numbers_of(stage))
+    for index, stage in enumerate(stages):
+        if isinstance(stage, Normalize) and index > 0:
+            total += stage.mean.size**2
+        elif isinstance(stage, Clip):
+            total += 8 * stage.low.size**2
+    return total
 
 
 def has_fitting_shapes(layer: Layer) -> bool:
@@ -350,12 +377,15 @@ def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
     return found
 
 
-def run_in_single(
-    stages: Sequence[Stage], x: NDArray[np.float32], starts: Starts | None = None
+def run_in(
+    precision: type[np.floating[Any]],
+    stages: Sequence[Stage],
+    x: NDArray[np.float32],
+    starts: Starts | None = None,
 ) -> Array:
-    """Return the outputs of run() in single precision, with which libraries compute."""
+    """Return the outputs of run() in the precision with which a library computes."""
     single: list[Stage] = []
     for stage in stages:
-        arrays = [values.astype(np.float32) for values in numbers_of(stage)]
+        arrays = [values.astype(precision) for values in numbers_of(stage)]
         single.append(type(stage)(*arrays) if arrays else stage)  # type: ignore[arg-type]
-    return run(single, x.astype(np.float32), starts).astype(float)
+    return run(single, x.astype(precision), starts).astype(float)

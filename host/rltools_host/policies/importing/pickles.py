@@ -22,6 +22,7 @@ LARGEST_KEY = 2**31  # of whole numbers: below it, hashes differ
 Array = NDArray[np.float64]
 KINDS = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
 MAX_DIMENSIONS = 8
+MAX_ELEMENTS = 50_000_000  # numbers of one file
 
 
 class UnreadableError(Exception):
@@ -197,7 +198,7 @@ def read_pickle(data: bytes) -> Any:
                 machine.actions[opcode.name](argument)
             elif opcode.name not in IGNORED:
                 raise UnreadableError(f"a pickle in it has {opcode.name}, which is not supported")
-    except (ValueError, IndexError, TypeError, AttributeError, OverflowError, MemoryError):
+    except (ValueError, IndexError, TypeError, AttributeError, OverflowError):
         raise UnreadableError("a pickle in it is damaged") from None
     raise UnreadableError("a pickle in it has no end")
 
@@ -241,6 +242,8 @@ def _numbers(content: Any, dtype: Any, shape: Any, is_fortran: bool) -> Array:
         raise UnreadableError("an array of NumPy's in it is not of numbers")
     order = dtype.state[1] if isinstance(dtype.state, tuple) else "<"
     data = _bytes(content)
+    if len(data) > MAX_ELEMENTS:  # an element has a byte at least
+        raise UnreadableError(f"an array of NumPy's in it has more than {MAX_ELEMENTS:,} bytes")
     numbers = np.frombuffer(data, np.dtype((">" if order == ">" else "<") + kind))
     count = 1
     for size in shape if len(shape) <= MAX_DIMENSIONS else [-1]:
@@ -255,10 +258,12 @@ def _numbers(content: Any, dtype: Any, shape: Any, is_fortran: bool) -> Array:
 def _bytes(content: Any) -> bytes:
     """Return bytes as they are since protocol 3, from text in Latin-1 as before, or from a
     `bytearray` of these."""
-    if isinstance(content, Call) and content.name == "_codecs.encode":
-        return str(content.arguments[0]).encode("latin-1")
     if isinstance(content, Call) and content.name.endswith(".bytearray"):
-        return _bytes(content.arguments[0])
+        content = content.arguments[0]
+    if isinstance(content, Call) and content.name == "_codecs.encode":
+        content = content.arguments[0]
+        if isinstance(content, str):
+            return content.encode("latin-1")
     if not isinstance(content, bytes | bytearray):
         raise UnreadableError("an array of NumPy's in it has no bytes")
     return bytes(content)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from rltools_host.policies.image_writing import (
     sampled,
     write_image,
 )
-from rltools_host.policies.importing.layers import fold, trimmed
+from rltools_host.policies.importing.layers import first_outputs, fold, trimmed
 from rltools_host.policies.importing.network import (
     ForeignPolicy,
     Normalize,
@@ -37,7 +38,7 @@ from rltools_host.policies.importing.network import (
     Starts,
     is_recurrent,
     run,
-    run_in_single,
+    run_in,
 )
 from rltools_host.policies.importing.pickles import Array
 from rltools_host.policies.importing.target import Target
@@ -46,6 +47,8 @@ SAMPLES = 1000
 EPISODE_STEPS = 100  # of a recurrent policy's samples
 LARGEST_DIFFERENCE = 1e-6  # of normalized actions; of logits relative to max(1, largest)
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
+DEAD = 1e-4  # of a channel's range, and of its unit: a deviation of one that has not changed
+MOST_NAMED = 4
 FORMULAS = "the file's formulas"
 SAME, SCALED = "same", "scaled"  # a file's actions: in the contract's units, or in [-1, 1]
 
@@ -167,6 +170,72 @@ def unscaled(policy: ForeignPolicy) -> list[Stage]:
     return [Normalize(middle, 1 / half)]
 
 
+def without_deviations(policy: ForeignPolicy, contract: Contract) -> ForeignPolicy:
+    """Return the policy with the first half of its outputs, where there are twice as many as
+    actions: a mean and, behind it, a deviation that depends on the observation."""
+    count = len(contract.actions)
+    is_double = policy.output_dim == 2 * count and not choices_of(contract.actions)
+    if not policy.may_have_deviations or not is_double:
+        return policy
+    assumed = (
+        f"its first {count} of {2 * count} outputs are the actions, and the others their deviations"
+        " (there are twice as many outputs as actions), state it by --recorded FILE"
+    )
+    return replace(
+        policy,
+        stages=first_outputs(policy.stages, count),
+        assumed=(*policy.assumed, assumed),
+        reference=policy.reference and first_columns(policy.reference, count),
+    )
+
+
+def first_columns(
+    reference: Callable[[Float32Array], Array], count: int
+) -> Callable[[Float32Array], Array]:
+    return lambda x: reference(x)[:, :count]
+
+
+def losses(policy: ForeignPolicy, contract: Contract, proofs: Sequence[Proof]) -> list[str]:
+    """Return notes on what the library does and the image does not, and on what of a policy is
+    seldom meant."""
+    found = []
+    if dead := dead_channels(policy, contract):
+        found.append(
+            f"the normalizer has hardly seen {', '.join(dead)} change: its deviation is less than "
+            "a ten thousandth of the range here, so that little of it drives the policy"
+        )
+    if policy.stated is not None and any(each.lacks_names for each in policy.stated.inputs):
+        first = ", ".join(channel.name for channel in contract.observations[:MOST_NAMED])
+        found.append(
+            f"the file does not name its {len(contract.observations)} observations: their order is "
+            f"taken to be {first} ... as here; a policy that is flown (--environment) shows it"
+        )
+    if policy.has_half_precision:
+        found.append(
+            "it computes in half precision, and the image in single precision: actions differ by "
+            f"that rounding, here by {max(each.difference for each in proofs):.1e}"
+        )
+    has_masks = any(mask is not None for mask in masks_of(contract.observations, contract.actions))
+    if policy.asks_for_masks and not has_masks:
+        found.append(
+            "it was trained with masks (MaskablePPO), and no observation here is one: it may choose"
+            " what its task would forbid"
+        )
+    return found
+
+
+def dead_channels(policy: ForeignPolicy, contract: Contract) -> list[str]:
+    """Return the channels that did not change when the normalizer was made."""
+    first = policy.stages[0]
+    if not isinstance(first, Normalize):
+        return []
+    low, high = ranges_of(contract.observations, np.float64)
+    is_dead = first.inverse_std * np.minimum(high - low, 1.0) > 1 / DEAD
+    names = [channel.name for channel in contract.observations]
+    found = [name for name, dead in zip(names, is_dead, strict=True) if dead]
+    return found if len(found) < len(names) else []
+
+
 def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
     here = tuple(len(channel.choices) for channel in contract.actions if channel.choices)
     if here and policy.is_normalized:
@@ -177,6 +246,7 @@ def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
         raise BoardMismatchError(
             f"the file's policy has {counted(policy.choices)} choices, and here {chosen(here)}: "
             "name the contract or the environment that it was trained for"
+            + (OTHER_ENDS if policy.library.startswith("CleanRL") and not here else "")
         )
     for kind, theirs, ours in (
         ("observations", policy.observation_dim, len(contract.observations)),
@@ -187,6 +257,12 @@ def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
                 f"the file's policy has {theirs} {kind}, and there are {ours} here: name the "
                 "contract or the environment that it was trained for"
             )
+
+
+OTHER_ENDS = (
+    ", or, if its outputs are actions and not choices, how they end, by --output-activation "
+    "identity or tanh"
+)
 
 
 def counted(choices: Sequence[int]) -> str:
@@ -282,7 +358,9 @@ def single(values: Array) -> Float32Array:
     return values.astype(np.float32)
 
 
-def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
+def prove(
+    image: PolicyImage, stages: list[Stage], precision: type[np.floating[Any]] = np.float32
+) -> Proof:
     """Compare the image, as boards run it, with the stages in double precision.
 
     Raise RefusedError where an action differs by more than 1e-6 of half its range, or than
@@ -291,7 +369,7 @@ def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
     in_time = image.recurrence is not None
     observations, starts = sampled_steps(image.contract, SAMPLES, in_time)
     expected = run(stages, observations.astype(float), starts)
-    return compared(image, stages, observations, starts, expected, FORMULAS)
+    return compared(image, stages, observations, starts, expected, FORMULAS, precision)
 
 
 def sampled_steps(
@@ -309,13 +387,14 @@ def compared(
     starts: Starts | None,
     expected: Array,
     what: str,
+    precision: type[np.floating[Any]] = np.float32,
 ) -> Proof:
     """Compare the image with expected outputs (n, out). what: the name of their source, for
-    messages."""
+    messages. precision: that of the library."""
     given, actions = computed(image, observations, starts)
     outputs = given.astype(float)
     exact = run(stages, observations.astype(float), starts)
-    rounded = run_in_single(stages, observations, starts)
+    rounded = run_in(precision, stages, observations, starts)
     if not choices_of(image.actions):
         outputs, exact, rounded, expected = (
             np.clip(each, -1, 1) for each in (outputs, exact, rounded, expected)
@@ -407,7 +486,9 @@ def prove_by_library(
     given = policy.reference(observations)
     expected = run(to_normalized(policy, contract, actions), given)
     stages = normalized_stages(policy, contract, actions)
-    return compared(image, stages, observations, None, expected, "the library's own")
+    return compared(
+        image, stages, observations, None, expected, "the library's own", policy.precision
+    )
 
 
 def checked(proof: Proof) -> Proof:

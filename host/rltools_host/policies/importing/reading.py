@@ -15,14 +15,15 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.build.description import (
-    LONGEST_CHANNEL_NAME,
     MAX_STEP_INTERVAL_US,
     is_policy_text,
 )
@@ -42,7 +43,12 @@ from rltools_host.policies.importing.network import (
     Tensor,
     check_stages,
 )
-from rltools_host.policies.importing.pickles import MAX_DIMENSIONS, Array, UnreadableError
+from rltools_host.policies.importing.pickles import (
+    MAX_DIMENSIONS,
+    MAX_ELEMENTS,
+    Array,
+    UnreadableError,
+)
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.tensor_files import (
     OLD_FORMAT,
@@ -56,6 +62,11 @@ from rltools_host.policies.importing.tensor_files import (
 MAX_DESCRIPTION_BYTES = 1_000_000
 LARGEST = float(np.finfo(np.float32).max)
 ENDINGS = (".yaml", ".yml")
+LONGEST_TENSOR_NAME = 200  # a channel's is shorter
+LEAPP_CONFIG = "1.3"  # of 0.7
+SYSTEM, VERSION = "system information", "leapp config version"
+MERGE, WHOLE, REAL = (f"tag:yaml.org,2002:{kind}" for kind in ("merge", "int", "float"))
+LONGEST_NUMBER = 100  # digits
 MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
 
 
@@ -68,19 +79,15 @@ def described_policy(
     action.
     """
     tools.ensure_group(onnx_files.GROUP)
-    import yaml
-
     if len(content) > MAX_DESCRIPTION_BYTES:
         raise UnreadableError(f"it is a description of more than {MAX_DESCRIPTION_BYTES:,} bytes")
-    try:
-        document = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
-        raise UnreadableError("it is not YAML") from None
+    document = parse_yaml(content)
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
-            f"it describes a pipeline of {len(models)} models: only one model from observations to "
-            "actions is supported"
+            f"it describes a pipeline of {len(models)} models, {onnx_files.listed(list(models))}: "
+            "only one model from observations to actions is supported; import the .onnx of one "
+            "that is, beside it, with --contract or --environment"
         )
     model = table(next(iter(models.values())), "model")
     pipeline = document.get("pipeline")
@@ -105,8 +112,49 @@ def described_policy(
     # A single output may have another name in the model.
     found = onnx_files.policy_in(model_content, name if len(names) > 1 else None)
     assumed = onnx_files.assumed_output(names, name, output)
-    policy = replace(found, library="LEAPP", assumed=(*found.assumed, *assumed))
+    policy = replace(
+        found,
+        library="LEAPP",
+        assumed=(*found.assumed, *assumed),
+        notes=(*found.notes, *other_version(document.get(SYSTEM))),
+    )
     return with_stated(policy, stated_in(model, pipeline, policy, outputs[names.index(name)]))
+
+
+def other_version(system: Any) -> tuple[str, ...]:
+    """Return a note on a version of LEAPP's format that is not known here."""
+    stated = system.get(VERSION) if isinstance(system, dict) else None
+    if stated is None or str(stated) == LEAPP_CONFIG:
+        return ()
+    return (
+        f"it is of LEAPP's format {quoted(stated)}, and {LEAPP_CONFIG} is known here: what else it "
+        "may state was not read",
+    )
+
+
+def parse_yaml(content: bytes) -> Any:
+    """Return the document. Raise UnreadableError where it is not YAML, or has what makes few bytes
+    endless: merged tables, and numbers to the base 60."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the package has no types
+        def flatten_mapping(self, node: Any) -> None:
+            if any(key.tag == MERGE for key, _ in node.value):
+                raise UnreadableError("it has a table with <<, which is not supported")
+
+        def construct_number(self, node: Any) -> Any:
+            text = self.construct_scalar(node)
+            if ":" in text or len(text) > LONGEST_NUMBER:
+                return text  # of which no reader takes a number
+            is_whole = node.tag == WHOLE
+            return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
+
+    for tag in (WHOLE, REAL):
+        Loader.add_constructor(tag, Loader.construct_number)
+    try:
+        return yaml.load(content, Loader)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        raise UnreadableError("it is not YAML") from None
 
 
 def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
@@ -166,7 +214,7 @@ def tensors(value: Any, what: str) -> list[Tensor]:
 
 def tensor(entry: dict[Any, Any]) -> Tensor:
     name, shape = entry.get("name"), entry.get("shape")
-    if not is_policy_text(name, LONGEST_CHANNEL_NAME):
+    if not is_policy_text(name, LONGEST_TENSOR_NAME):
         raise UnreadableError(f"its tensor {quoted(name)} is not called by a plain text")
     sizes = shape if isinstance(shape, list) else []
     if not 1 <= len(sizes) <= MAX_DIMENSIONS or not all(
@@ -233,16 +281,68 @@ def table(value: Any, what: str) -> dict[Any, Any]:
 
 
 MAX_BYTES = 512_000_000
+MOST_IN_FOLDER = 1000
 NO_PATH = Path()
 CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
 KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
 
 
-def content_of(path: Path) -> bytes:
-    """Return a file's bytes. Raise DamagedFileError where it cannot be read."""
+TO_ONNX = "export the model to ONNX, with tf2onnx, and import that"
+SAVED_TABLE = "save the weights as a table, with safetensors.numpy.save_file, and import that"
+FORMATS = (  # by the first bytes
+    (b"\x89HDF", f"it is a model of Keras in HDF5: {TO_ONNX}"),
+    (b"TFL3", f"it is a model of TensorFlow Lite: {TO_ONNX} (from the model it was made of)"),
+    (b"\x93NUMPY", f"it is an array of NumPy's: {SAVED_TABLE}"),
+)
+OTHER_ENDINGS = {
+    ".pkl": "it is a pickle, whose code would have to be executed: save the policy's state_dict() "
+    "with torch.save (a VecNormalize goes with --normalizer, beside its policy)",
+    ".pickle": "it is a pickle, whose code would have to be executed: save the policy's "
+    "state_dict() with torch.save",
+    ".pb": f"it is a graph of TensorFlow: {TO_ONNX}",
+}
+TABLES = (".yaml", ".yml", ".zip", ".pt", ".pth", ".safetensors", ".onnx", CLEANRL)
+
+
+def other_archive(archive: Archive) -> str:
+    """Return what a zip archive is that nothing here reads, and the way on."""
+    names = archive.names
+    if any(name.endswith("models/model.json") for name in names):
+        return (
+            "it is a program of torch.export: save the module's state_dict() with torch.save, or "
+            "export it to ONNX"
+        )
+    if "config.json" in names and "metadata.json" in names:
+        return f"it is a model of Keras: {TO_ONNX}"
+    if names and all(name.endswith(".npy") for name in names):
+        return f"it has arrays of NumPy's, and no order of them: {SAVED_TABLE}"
+    return "its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's"
+
+
+def in_folder(path: Path) -> str:
+    """Return why a folder is not imported, and which file in it might be."""
     try:
-        return read_limited(path, MAX_BYTES)
+        names = sorted(each.name for each in path.iterdir())[:MOST_IN_FOLDER]
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    if "saved_model.pb" in names:
+        return f"cannot be imported: it is a SavedModel of TensorFlow: {TO_ONNX}"
+    files = [name for name in names if Path(name).suffix in TABLES and "\n" not in name]
+    if not files:
+        return f"is a folder, and no file in it is a policy's; supported are {KNOWN}"
+    return f"is a folder: import the policy in it, {' or '.join(map(shown, files[:4]))}"
+
+
+def content_of(path: Path, within: Path | None = None) -> bytes:
+    """Return a file's bytes. Raise DamagedFileError where it cannot be read.
+
+    within: the folder out of which no link may lead.
+    """
+    if path.is_dir():
+        raise DamagedFileError(f"{path} {in_folder(path)}")
+    try:
+        return read_limited(path, MAX_BYTES, within)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except OSError as error:
@@ -258,8 +358,18 @@ def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
             policy = policy_in(content, given, path)
             check_stages(policy.stages)
     except UnreadableError as error:
-        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+        raise DamagedFileError(f"{path} cannot be imported: {error}{beside(path)}") from None
     return policy
+
+
+def beside(path: Path) -> str:
+    """Return words on a file of the same policy beside a program of PyTorch."""
+    if path.suffix not in (".pt", ".pth", ".pt2"):
+        return ""
+    for ending in (*ENDINGS, ".onnx"):
+        if (other := path.with_suffix(ending)).is_file():
+            return f"; {shown(other.name)} beside it may be of the same policy"
+    return ""
 
 
 def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPolicy:
@@ -267,6 +377,8 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
 
     path: for formats without a signature of their own, and for files beside it.
     """
+    if given.part is not None and path.suffix in (".onnx", *ENDINGS):
+        raise UnreadableError("it has outputs with names, and no parts: leave --part out")
     if given.output_name is not None and path.suffix not in (".onnx", *ENDINGS):
         raise UnreadableError("it has no outputs with names: leave --output-name out")
     if content.startswith(ZIP):
@@ -279,18 +391,23 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             document = read_torch(archive)
             if is_exported(document):  # the state_dict() of a module of `rlt export --to pytorch`
                 return exported_policy(document, {}, given)
+            if stable_baselines3.has_policy(document):
+                return stable_baselines3.policy_in_table(document, given)
             return state_dicts.policy_in(document, given, is_cleanrl=is_cleanrl)
         if sbx.is_sbx_archive(archive):
             return sbx.sbx_policy_in(archive, given)
-        raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")
+        raise UnreadableError(other_archive(archive))
     if is_safetensors(content):
         tensors, texts = read_safetensors(content)
         if is_exported(tensors):
             return exported_policy(tensors, texts, given)
+        if stable_baselines3.has_policy(tensors):
+            return stable_baselines3.policy_in_table(tensors, given)
         return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
     if path.suffix in ENDINGS:
         given.nothing("description of LEAPP")
-        return described_policy(content, path, content_of, given.output_name)
+        read = partial(content_of, within=path.parent)
+        return described_policy(content, path, read, given.output_name)
     if path.suffix == ".onnx":
         given.nothing("model of ONNX")
         return onnx_files.policy_in(content, given.output_name)
@@ -298,12 +415,28 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
         )
-    raise UnreadableError(f"its format is not supported; supported are {KNOWN}")
+    named = next((what for begins, what in FORMATS if begins in content[:8]), None)
+    named = named or OTHER_ENDINGS.get(path.suffix, "its format is not supported")
+    raise UnreadableError(f"{named}; supported are {KNOWN}")
+
+
+def computed_by(
+    reference: Callable[[NDArray[np.float32]], Array], observations: NDArray[np.float32], path: Path
+) -> Array:
+    """Return the library's own outputs for observations of a file's policy."""
+    try:
+        return reference(observations)
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
 
 
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:
     """Return the stages of a VecNormalize that was saved beside a policy."""
     try:
+        if content.startswith(ZIP):
+            raise UnreadableError(
+                "it is a zip archive: give what VecNormalize.save() wrote, a .pkl of its own"
+            )
         with np.errstate(all="ignore"):
             return stable_baselines3.vec_normalize(content)
     except UnreadableError as error:
@@ -313,18 +446,24 @@ def read_normalizer(path: Path, content: bytes) -> list[Stage]:
 def arrays_in_npz(path: Path) -> dict[str, Array]:
     """Return the arrays of numpy.savez by their names."""
     content = content_of(path)
+    found: dict[str, Array] = {}
+    left = MAX_ELEMENTS
     try:
         archive = Archive(content)
-        names = [name for name in archive.names if name.endswith(".npy")]
-        return {name.removesuffix(".npy"): npy_array(archive.read(name)) for name in names}
+        for name in archive.names:
+            if name.endswith(".npy"):
+                array = npy_array(archive.read(name), left)
+                found[name.removesuffix(".npy")] = array
+                left -= array.size
+        return found
     except UnreadableError as error:
         raise DamagedFileError(f"{path} cannot be read: {error}") from None
 
 
-def npy_array(data: bytes) -> Array:
+def npy_array(data: bytes, most: int) -> Array:
     """Return the numbers of a .npy file.
 
-    Raise UnreadableError where it is damaged or has other values.
+    Raise UnreadableError where it is damaged, or has other values or more than `most`.
     """
     file = io.BytesIO(data)
     try:
@@ -334,6 +473,8 @@ def npy_array(data: bytes) -> Array:
         shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
         if dtype.kind not in "fiub" or len(shape) > MAX_DIMENSIONS:
             raise UnreadableError("an array in it is not of numbers")
+        if math.prod(shape) > most:
+            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
         numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())
         return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)
     except (ValueError, TypeError, OverflowError, SyntaxError, EOFError):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -38,6 +38,7 @@ from rltools_host.policies.importing.network import (
     run,
 )
 from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.importing.process import read_files
 from rltools_host.policies.importing.proof import (
     FORMULAS,
     Proof,
@@ -45,12 +46,6 @@ from rltools_host.policies.importing.proof import (
     computed,
     count_same_choices,
     single,
-)
-from rltools_host.policies.importing.reading import (
-    arrays_in_npz,
-    content_of,
-    read_foreign,
-    read_normalizer,
 )
 from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, Given
 from rltools_host.policies.importing.target import (
@@ -76,7 +71,12 @@ Steps = tuple[Float32Array, Array, Starts | None]  # observations (n, o), action
 
 
 def prove_recorded(
-    image: PolicyImage, stages: list[Stage], path: Path, contract: Contract, steps: Steps
+    image: PolicyImage,
+    stages: list[Stage],
+    path: Path,
+    contract: Contract,
+    steps: Steps,
+    precision: type[np.floating[Any]] = np.float32,
 ) -> Proof:
     """Compare the image with actions that the library computed, in the contract's units."""
     seen, actions, starts = steps
@@ -86,20 +86,21 @@ def prove_recorded(
         if not ((actions >= low) & (actions <= high) & (actions == np.rint(actions))).all():
             raise DamagedFileError(f"{path}: an action is none of the choices, which count from 0")
         outputs = run(stages, seen.astype(float), starts)
-        proof = compared(image, stages, seen, starts, outputs, FORMULAS)
+        proof = compared(image, stages, seen, starts, outputs, FORMULAS, precision)
         proof = replace(proof, chosen_by=what)
         scale = max(1.0, float(np.abs(outputs).max()))
         ours, theirs = computed(image, seen, starts)[1], actions.astype(np.int64)
         same = count_same_choices(ours, outputs, theirs, contract, proof, scale)
         return replace(proof, same_choices=same)
     half, middle = (high - low) / 2, (high + low) / 2
-    return compared(image, stages, seen, starts, (actions - middle) / half, what)
+    return compared(image, stages, seen, starts, (actions - middle) / half, what, precision)
 
 
-def recorded(path: Path, contract: Contract, in_time: bool = False) -> Steps:
-    """Read observations and actions of an .npz file. in_time: also which steps begin an episode,
-    the first alone where the file does not say."""
-    arrays = arrays_in_npz(path)
+def recorded(
+    arrays: Mapping[str, Array], path: Path, contract: Contract, in_time: bool = False
+) -> Steps:
+    """Return observations and actions of an .npz file's arrays. in_time: also which steps begin an
+    episode, the first alone where the file does not say."""
     rows = []
     for name, channels in zip(ARRAYS, (contract.observations, contract.actions), strict=True):
         values = arrays.get(name)
@@ -158,6 +159,7 @@ class ImportRequest:
     output: Path | None = None
     safe_action: str | None = None  # as --safe-action says
     step_interval_us: int | None = None  # if the target states none
+    channels: Mapping[str, object] = field(default_factory=dict)  # of the environment
 
 
 @dataclass(frozen=True)
@@ -197,13 +199,10 @@ def read_policy(request: ImportRequest) -> Imported:
         raise UsageError(f'--actions "{request.actions}": choose same or scaled')
     weights = request.file / PYTORCH_WEIGHTS
     file = weights if weights.is_file() else request.file
-    content = content_of(file)
-    policy = read_foreign(file, content, request.given)
-    digest = hashlib.sha256(content)
-    if request.normalizer is not None:
-        added = content_of(request.normalizer)
-        digest.update(added)
-        policy = with_normalizer(policy, request.normalizer, added)
+    found = read_files(file, request.given, request.normalizer, request.recorded)
+    policy = found.policy
+    if request.normalizer is not None and found.normalizer is not None:
+        policy = with_normalizer(policy, request.normalizer, found.normalizer)
     elif policy.lacks_normalizer:
         raise UsageError(
             f"{request.file} was trained with a VecNormalize, which lies in a file of its own: "
@@ -212,6 +211,7 @@ def read_policy(request: ImportRequest) -> Imported:
     rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
     target = target_of(request, policy, rate_hz)
     target = with_statements(target, request.safe_action, request.step_interval_us)
+    policy = proof.without_deviations(policy, target.contract)
     # An environment has one rate. An executor separates ticks from steps of training.
     may_differ = is_recurrent(policy.stages) and target.task is None
     steps = steps_between(rate_hz, target, may_differ=may_differ)
@@ -219,22 +219,28 @@ def read_policy(request: ImportRequest) -> Imported:
     corrections = corrections_of(request.corrections, target.contract)
     stages = proof.without_idle_end(corrected(stages, corrections), target.contract)
     given = None  # observations and actions of the library
-    if request.recorded is not None:
-        given = recorded(request.recorded, target.contract, is_recurrent(stages))
+    if request.recorded is not None and found.recorded is not None:
+        in_time = is_recurrent(stages)
+        given = recorded(found.recorded, request.recorded, target.contract, in_time)
     seen = None if given is None else (given[0], given[2])
-    name, sha256 = request.file.stem, digest.hexdigest()
-    image = proof.image_of(stages, target, policy, name, sha256, steps, seen)
+    name = request.file.stem
+    image = proof.image_of(stages, target, policy, name, found.sha256, steps, seen)
     source: IntervalSource = "" if target.task is None else target.task.step_interval_from
     stated = Statements(target.contract.safe_action, target.contract.assumed, source)
     image = replace(image, stated=stated)
     image.verify()
-    proofs = [proof.prove(image, stages)]
+    precision = policy.precision
+    proofs = [proof.prove(image, stages, precision)]
     if policy.reference is not None and not corrections:
         proofs.append(proof.prove_by_library(image, policy, target.contract, request.actions))
     if request.recorded is not None and given is not None:
         path = request.recorded
-        proofs.append(prove_recorded(image, stages, path, target.contract, given))
-    notes = (*policy.notes, *proof.other_ranges(policy, target.contract))
+        proofs.append(prove_recorded(image, stages, path, target.contract, given, precision))
+    notes = (
+        *policy.notes,
+        *proof.other_ranges(policy, target.contract),
+        *proof.losses(policy, target.contract, proofs),
+    )
     if is_described and policy.stated is not None:
         notes += policy.stated.notes()
     assumed = (*policy.assumed, *proof.assumed_scaling(policy, target.contract, request.actions))
@@ -245,7 +251,7 @@ def target_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | No
     if request.contract is not None:
         return target_of_contract(request.contract)
     if request.environment is not None:
-        return target_of_environment(request.environment, policy)
+        return target_of_environment(request.environment, policy, request.channels)
     if rate_hz is not None:
         require_rate(rate_hz)
         rate_hz = rate_of(policy) or rate_hz  # the caller refuses another rate than the stated one
@@ -318,11 +324,11 @@ def require_rate(rate_hz: float) -> None:
         raise UsageError(f"--rate {rate_hz:g}: a step takes 1 us at least")
 
 
-def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
+def with_normalizer(policy: ForeignPolicy, path: Path, added: list[Stage]) -> ForeignPolicy:
     """Return the policy behind a VecNormalize that was saved beside it."""
     if isinstance(policy.stages[0], Normalize):
         raise UsageError(f"--normalizer {path}: the file has a normalizer of its own")
-    stages = (*read_normalizer(path, content), *policy.stages)
+    stages = (*added, *policy.stages)
     try:
         check_stages(stages)
     except UnreadableError:

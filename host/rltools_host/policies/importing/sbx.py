@@ -118,15 +118,21 @@ def function_name(function: Any) -> str:
     if isinstance(function, Call) and isinstance(function.state, dict):
         state = function.state
         if function.name.endswith(".PjitFunction") and is_of_jax(state.get("fun")):
-            return str(state.get("function_name"))
+            return text_of(state, "function_name")
         if function.name.endswith(".custom_jvp"):
-            is_own = str(state.get("__module__")).startswith(("jax.", "flax."))
-            return str(state.get("__name__")) if is_own else "a function of the user's"
+            is_own = text_of(state, "__module__").startswith(("jax.", "flax."))
+            return text_of(state, "__name__") if is_own else "a function of the user's"
     if isinstance(function, Call) and function.name == "functools.partial":
         given = function.state if isinstance(function.state, tuple) else ()
         if given[1:3] == ((), {"approximate": False}) and function_name(given[0]) == "gelu":
             return "exact gelu"
     return "a function of the user's"
+
+
+def text_of(state: Mapping[str, Any], key: str) -> str:
+    """Return a text of an object's fields, an empty one for another value, which may be endless."""
+    value = state.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def is_of_jax(function: Any) -> bool:
@@ -143,7 +149,7 @@ def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list
     if not isinstance(table, Mapping):
         raise UnreadableError("it has no parameters of its actor")
     names = [name for name in table if name != "log_std"]
-    if sorted(names) != sorted(f"Dense_{i}" for i in range(len(names))) or len(names) < last:
+    if set(names) != {f"Dense_{i}" for i in range(len(names))} or len(names) < last:
         raise UnreadableError("its actor has layers other than dense ones, which are not supported")
     stages: list[Stage] = []
     for index in range(min(len(names) - last + 1, MAX_LAYERS)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from rltools_host.files import parse_json
 from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.layers import (
     Tensors,
+    affine,
+    dense,
+    in_order,
     layers_under,
     only,
     perceptron,
@@ -22,10 +25,12 @@ from rltools_host.policies.importing.layers import (
     tensors_of,
 )
 from rltools_host.policies.importing.network import (
+    MAX_LAYERS,
     Activate,
     Clip,
     Dense,
     ForeignPolicy,
+    Normalize,
     Stage,
     is_recurrent,
     widths,
@@ -38,7 +43,7 @@ from rltools_host.policies.importing.pickles import (
     array_of,
     read_pickle,
 )
-from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, root, standardized
+from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, Given, root, standardized
 from rltools_host.policies.importing.tensor_files import Archive, read_torch
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
@@ -64,9 +69,15 @@ HARMLESS = {
 READ = {
     "PPO": {"activation_fn", "squash_output"},
     "SAC": {"activation_fn", "clip_mean"},
+    "ARS": {"activation_fn", "squash_output", "with_bias"},
+    "CrossQ": {
+        *("activation_fn", "batch_norm", "batch_norm_eps", "batch_norm_momentum"),
+        "renorm_warmup_steps",
+    },
 }
 EXTRACTORS = {"features_extractor_class", "features_extractor_kwargs"}
-CHOOSING = ("PPO", "DQN")  # kinds with discrete actions
+CHOOSING = ("PPO", "DQN", "QR-DQN", "ARS")  # kinds with discrete actions
+CROSSQ_EPSILON = 1e-3  # batch_norm_eps of CrossQPolicy
 SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
 
 
@@ -81,10 +92,15 @@ def policy_in(archive: Archive) -> ForeignPolicy:
     known_class = has_known_class(data, MODULES)
     refuse_images(data)
     keywords = keywords_of(data)
-    kind, stages, is_normalized = network_of(tensors, keywords)
-    require_known(keywords, kind)
-    algorithm = {"TD3": "td3", "SAC": "sac", "DQN": "dqn"}.get(kind, "ppo")
     choices = choices_of(data)
+    name = class_named(data)
+    if choices or name == "ARSLinearPolicy":
+        keywords = {"squash_output": False, **keywords} if name.startswith("ARS") else keywords
+    kind, stages, is_normalized = network_of(tensors, keywords, choices)
+    require_known(keywords, kind)
+    algorithm = {"TD3": "td3", "SAC": "sac", "CrossQ": "sac", "DQN": "dqn", "QR-DQN": "dqn"}.get(
+        kind, "ppo"
+    )
     if choices and (kind not in CHOOSING or is_normalized or sum(choices) != widths(stages)[1]):
         raise UnreadableError("its action space and its network contradict each other")
     seed = data.get("seed")
@@ -100,10 +116,50 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         expected_return=mean_return(serialized(data, "ep_info_buffer")),
         algorithm=algorithm,
         lacks_normalizer=kind == "PPO" and normalizes(data),
+        asks_for_masks=name.startswith("Maskable"),
         assumed=(
             *(() if known_class else (UNKNOWN_CLASS,)),
             *(() if kind == "PPO" else (UNKNOWN_NORMALIZER,)),
         ),
+    )
+
+
+def class_named(data: Mapping[str, Any]) -> str:
+    """Return the name of the policy's class where the archive states it."""
+    stated = serialized(data, "policy_class")
+    return class_name(stated, MODULES) if isinstance(stated, Global) else ""
+
+
+# Tensors by which the library's policies are known.
+MARKS = ("action_net.weight", "actor.latent_pi.0.weight", "q_net.q_net.0.weight")
+
+
+def has_policy(document: Any) -> bool:
+    """Return whether it is what `policy.save()` wrote, or the policy's state_dict()."""
+    within = document.get("state_dict") if isinstance(document, Mapping) else None
+    table = within if isinstance(within, Mapping) else document
+    return isinstance(table, Mapping) and any(mark in table for mark in MARKS)
+
+
+def policy_in_table(document: Any, given: Given) -> ForeignPolicy:
+    """Return the policy of such a table, which does not state its activations and its spaces."""
+    given.whole("policy of Stable-Baselines3")
+    within = document.get("state_dict")
+    tensors = tensors_of(within if isinstance(within, Mapping) else document, "policy")
+    if given.output_activation is not None:
+        raise UnreadableError(
+            "a policy of Stable-Baselines3 says how it ends: leave --output-activation out"
+        )
+    name = given.activation and ACTIVATIONS[given.activation].torch_class
+    keywords = {} if name is None else {"activation_fn": Global(f"torch.nn.{name}")}
+    kind, stages, is_normalized = network_of(tensors, keywords, ())
+    usual = "tanh" if kind == "PPO" else "relu"
+    return ForeignPolicy(
+        f"{LIBRARY} {kind}",
+        tuple(stages),
+        is_normalized=is_normalized,
+        algorithm={"SAC": "sac", "DQN": "dqn"}.get(kind, "ppo"),
+        assumed=(*given.assumed(f"Stable-Baselines3's {kind}", usual), UNKNOWN_NORMALIZER),
     )
 
 
@@ -267,7 +323,16 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
     return CLASSES[name]
 
 
-def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
+def squashes(keywords: Mapping[Any, Any], *, usual: bool) -> bool:
+    stated = keywords.get("squash_output", usual)
+    if not isinstance(stated, bool):
+        raise UnreadableError("its squash_output is neither true nor false")
+    return stated
+
+
+def network_of(
+    tensors: Tensors, keywords: Mapping[Any, Any], choices: Sequence[int]
+) -> tuple[str, list[Stage], bool]:
     """Return the algorithm, the stages, and whether their output is an action in [-1, 1]."""
     features = [name for name in tensors if "features_extractor." in name]
     if features:
@@ -276,23 +341,35 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
             "that take the observation itself are supported"
         )
     if "action_net.weight" in tensors:
-        inner = layers_under(tensors, "mlp_extractor.policy_net.")
+        shared = layers_under(tensors, "mlp_extractor.shared_net.")
+        inner = [*shared, *layers_under(tensors, "mlp_extractor.policy_net.")]
         names = [*recurrent_under(tensors, "lstm_actor."), *inner, "action_net"]
         critic = r"mlp_extractor\.value_net\..*|value_net\..*|lstm_critic\..*|critic\..*|log_std"
         only(tensors, names, critic, "PPO or A2C policy")
-        squashes = keywords.get("squash_output", False)
-        if not isinstance(squashes, bool):
-            raise UnreadableError("its squash_output is neither true nor false")
-        output = "tanh" if squashes else "identity"
+        squashed = squashes(keywords, usual=False)
+        output = "tanh" if squashed else "identity"
         stages = perceptron(tensors, names, activation_of(keywords, "tanh"), output)
-        return "PPO", stages, squashes
+        return "PPO", stages, squashed
+    if "action_net.0.weight" in tensors:
+        names = layers_under(tensors, "action_net.")
+        only(tensors, names, "", "ARS policy")
+        squashed = squashes(keywords, usual=True)
+        output = "tanh" if squashed else "identity"
+        return "ARS", perceptron(tensors, names, activation_of(keywords, "relu"), output), squashed
     if "q_net.q_net.0.weight" in tensors:
         names = layers_under(tensors, "q_net.q_net.")
         only(tensors, names, r"q_net_target\..*", "DQN policy")
         return "DQN", perceptron(tensors, names, activation_of(keywords, "relu")), False
+    if "quantile_net.quantile_net.0.weight" in tensors:
+        names = layers_under(tensors, "quantile_net.quantile_net.")
+        only(tensors, names, r"quantile_net_target\..*", "QR-DQN policy")
+        stages = perceptron(tensors, names, activation_of(keywords, "relu"))
+        return "QR-DQN", [*stages[:-1], mean_of_quantiles(stages[-2], choices)], False
     critics = r"critic.*|actor_target\..*|actor\.log_std.*|log_ent_coef"
     activation = activation_of(keywords, "relu")
-    if "actor.latent_pi.0.weight" in tensors:
+    if "actor.latent_pi.0.ra_mean" in tensors:
+        return "CrossQ", crossq(tensors, keywords, critics), True
+    if "actor.latent_pi.0.weight" in tensors or "actor.mu.weight" in tensors:
         last = "actor.mu" if "actor.mu.weight" in tensors else "actor.mu.0"
         names = [*layers_under(tensors, "actor.latent_pi."), last]
         only(tensors, names, critics, "SAC policy")
@@ -312,8 +389,46 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         only(tensors, names, critics, "TD3 or DDPG policy")
         return "TD3", perceptron(tensors, names, activation, "tanh"), True
     raise UnreadableError(
-        "its policy is none of PPO, A2C, DQN, SAC, TQC, TD3 or DDPG: no other is supported"
+        "its policy is none of PPO, A2C, TRPO, ARS, DQN, QR-DQN, SAC, TQC, CrossQ, TD3 or DDPG: "
+        "export its deterministic action to ONNX"
     )
+
+
+def mean_of_quantiles(last: Stage, choices: Sequence[int]) -> Dense:
+    """Return the layer that averages the quantiles, each of which has all choices."""
+    assert isinstance(last, Dense)
+    width = last.bias.size
+    if len(choices) != 1 or width % choices[0]:
+        raise UnreadableError("its quantiles are not a number for each of its choices")
+    count = width // choices[0]
+    return Dense(np.tile(np.eye(choices[0]), (count, 1)) / count, np.zeros(choices[0]))
+
+
+def crossq(tensors: Tensors, keywords: Mapping[Any, Any], critics: str) -> list[Stage]:
+    """Return CrossQ's actor: its batch renormalization acts by its running mean and variance."""
+    epsilon = keywords.get("batch_norm_eps", CROSSQ_EPSILON)
+    if not isinstance(epsilon, float) or not 0 < epsilon < 1:
+        raise UnreadableError("its batch_norm_eps is not a number between 0 and 1")
+    prefix = "actor.latent_pi."
+    dense_names = layers_under(tensors, prefix)
+    renormed = {name.rpartition(".")[0] for name in tensors if name.endswith(".ra_mean")}
+    modules = sorted({*dense_names, *(x for x in renormed if x.startswith(prefix))}, key=in_order)
+    parts = r"\.(scale|bias|ra_mean|ra_var|steps)"
+    only(tensors, [*dense_names, "actor.mu"], rf"actor\.latent_pi\.\d+{parts}|{critics}", "CrossQ")
+    activation = activation_of(keywords, "relu")
+    stages: list[Stage] = []
+    for name in modules[: 2 * MAX_LAYERS]:
+        if name in renormed:
+            mean, variance, scale, bias = (
+                np.ravel(tensors[f"{name}.{part}"])
+                for part in ("ra_mean", "ra_var", "scale", "bias")
+            )
+            if len({each.size for each in (mean, variance, scale, bias)}) > 1:
+                raise UnreadableError("its batch renormalization has parts of several sizes")
+            stages += [Normalize(mean, 1.0 / root(variance + epsilon)), affine(scale, bias)]
+        else:
+            stages += [dense(tensors, name), Activate(activation)]
+    return [*stages, dense(tensors, "actor.mu"), Activate("tanh")]
 
 
 def vec_normalize(content: bytes) -> list[Stage]:

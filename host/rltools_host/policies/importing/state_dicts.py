@@ -19,7 +19,6 @@ from rltools_host.policies.importing.layers import (
     UNKNOWN_BEHIND,
     Tensors,
     follow_on,
-    in_chain,
     layers_under,
     only,
     perceptron,
@@ -34,6 +33,7 @@ from rltools_host.policies.importing.network import (
     is_recurrent,
     widths,
 )
+from rltools_host.policies.importing.parts import layers_of, left_out, part_of, unwrapped
 from rltools_host.policies.importing.pickles import Array, UnreadableError
 
 RL_GAMES_EPSILON, RL_GAMES_CLIP = 1e-5, 5.0
@@ -61,6 +61,7 @@ class Given:
     activation: str | None = None
     output_activation: str | None = None
     output_name: str | None = None  # of a model of ONNX with several
+    part: str | None = None  # of a table of tensors with several networks
 
     def hidden(self, library: str, usual: str | None = None) -> str:
         """Return the activation of the hidden layers.
@@ -106,6 +107,12 @@ class Given:
                 f"a {library} says what its activations are: leave --activation and "
                 "--output-activation out"
             )
+        self.whole(library)
+
+    def whole(self, library: str) -> None:
+        """Raise UnreadableError where the user names a part of what has one policy."""
+        if self.part is not None:
+            raise UnreadableError(f"a {library} has one policy: leave --part out")
 
 
 def standardized(mean: Array, std: Array, clip: float | None) -> list[Stage]:
@@ -167,10 +174,10 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
     """Return the policy of skrl: the preprocessor's sqrt(variance) + 1e-8, clipped at 5
     (RunningStandardScaler)."""
     tensors = tensors_of(document["policy"], "policy")
-    names = in_chain(tensors, keeps_order=True)
+    names, left = layers_of(tensors, keeps_order=True)  # of a model that both share, without value
     only(
         tensors,
-        names,
+        [*names, *left],
         r"log_std_parameter|.*(running_mean|running_variance|current_count)",
         "skrl agent",
     )
@@ -185,7 +192,12 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
             break
     activation = given.behind(names, tensors, "skrl agent")
     stages += perceptron(tensors, names, activation, given.output())
-    assumed = (*scaling, *given.assumed("skrl", None, "identity"), *in_order_of(names, stages))
+    assumed = (
+        *scaling,
+        *given.assumed("skrl", None, "identity"),
+        *left_out(left),
+        *in_order_of(names, stages),
+    )
     return ForeignPolicy("skrl", tuple(stages), algorithm="ppo", assumed=assumed)
 
 
@@ -320,10 +332,11 @@ def cleanrl_squashed(
 
 
 def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
-    """Return a policy of one chain of dense and recurrent layers, by the order of their names."""
-    tensors = tensors_of(document, "file")
-    names = in_chain(tensors, keeps_order=keeps_order)
-    only(tensors, names, "", "table of tensors")
+    """Return the policy of one chain of dense and recurrent layers in what a user's own program
+    wrote."""
+    part = part_of(document, given.part, keeps_order=keeps_order)
+    tensors, names = part.tensors, part.layers
+    only(tensors, [*names, *part.left], DEVIATION_PARAMETER, "table of tensors")
     activation = given.behind(names, tensors, "table of tensors")
     if given.output_activation is None:
         raise UnreadableError(
@@ -337,10 +350,12 @@ def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
         tuple(stages),
         is_normalized=True if ends_in_tanh else None,
         is_scaling_assumed=ends_in_tanh,
-        assumed=(*in_order_of(names, stages), PLAIN_NORMALIZER),
+        may_have_deviations=True,
+        assumed=(*part.assumed, *in_order_of(names, stages), PLAIN_NORMALIZER),
     )
 
 
+DEVIATION_PARAMETER = r"(.*\.)?(\w*_)?(log_?std|std|log_?sigma|sigma)(_\w+)?"
 PLAIN_NORMALIZER = (
     f"{NO_NORMALIZER} (the file has none), state it by --normalizer FILE, as VecNormalize.save() "
     "writes it"
@@ -371,16 +386,30 @@ def has(*names: str) -> Callable[[Any], bool]:
     return lambda document: all(name in document for name in names)
 
 
+def has_names(table: str, pattern: str) -> Callable[[Any], bool]:
+    """Return a test for a table within the document that has such a name."""
+
+    def fits(document: Any) -> bool:
+        within = document.get(table)
+        return isinstance(within, Mapping) and any(
+            isinstance(name, str) and re.fullmatch(pattern, name) for name in within
+        )
+
+    return fits
+
+
 def has_tables(*names: str) -> Callable[[Any], bool]:
     return lambda document: all(isinstance(document.get(name), Mapping) for name in names)
 
 
 # Tests of a table, and its reader. The first that fits counts.
 LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPolicy]], ...] = (
-    (has_tables("actor_state_dict"), rsl_rl),
-    (has_tables("model_state_dict"), old_rsl_rl),
-    (has_tables("model"), rl_games),
-    (has_tables("policy"), skrl),
+    (has_names("actor_state_dict", r"mlp\..*|rnn\..*"), rsl_rl),
+    (has_names("model_state_dict", r"std|log_std|memory_a\..*"), old_rsl_rl),
+    (has_names("model", r"(a2c_network|running_mean_std)\..*"), rl_games),
+    (has_names("policy", r"log_std_parameter"), skrl),
+    (has_tables("policy", "observation_preprocessor"), skrl),
+    (has_tables("policy", "state_preprocessor"), skrl),
     (has("actor_mean.0.weight", "actor_logstd"), cleanrl_ppo),
     (has("actor.0.weight", "critic.0.weight"), cleanrl_ppo_choices),
     (has("fc_mean.weight", "fc_logstd.weight", "action_scale"), cleanrl_sac),
@@ -401,10 +430,15 @@ def policy_in(
         document = document[0]
     if not isinstance(document, Mapping):
         raise UnreadableError("it has no table of tensors: save the policy's state_dict()")
+    document = unwrapped(document)
     if is_cleanrl and "network.0.weight" in document:
         return cleanrl_dqn(document, given)
+    # A part that is named, or the end of what CleanRL would take for numbers of choices, is that of
+    # a program of the user's own.
+    is_own = given.part is not None
     for fits, read in LIBRARIES:
-        if fits(document):
+        has_choices = read is cleanrl_ppo_choices and (is_cleanrl or not given.output_activation)
+        if not is_own and fits(document) and (has_choices or read is not cleanrl_ppo_choices):
             return read(document, given)
     if is_list:
         raise UnreadableError("it is a list of tables: save the state_dict() of the actor alone")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from rltools_host.policies.importing.network import (
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.runs.task import MAX_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
 
+NO_CHANNELS: Mapping[str, object] = {}
 ANY_ENVIRONMENT = "any"  # of a policy for a contract alone
 
 
@@ -104,8 +105,11 @@ def target_of_description(path: Path, policy: ForeignPolicy, rate_hz: float | No
         raise DamagedFileError(f"{path} cannot be imported: {error}") from None
 
 
-def target_of_environment(name: str, policy: ForeignPolicy) -> Target:
+def target_of_environment(
+    name: str, policy: ForeignPolicy, table: Mapping[str, object] = NO_CHANNELS
+) -> Target:
     """Return the target of gym:ID, gym:FILE.py:NAME, or an environment of the core's by its name.
+    table: names, units and ranges of its channels, as --channels states them.
 
     The user names it: a Python file is imported.
     """
@@ -114,12 +118,14 @@ def target_of_environment(name: str, policy: ForeignPolicy) -> Target:
     install_what_it_needs(source)
     environment = make_first(maker_of(source), source)
     try:
-        return target_in(environment, source, policy)
+        return target_in(environment, source, policy, table)
     finally:
         close_all([environment])
 
 
-def target_in(environment: Any, source: str, policy: ForeignPolicy) -> Target:
+def target_in(
+    environment: Any, source: str, policy: ForeignPolicy, table: Mapping[str, object]
+) -> Target:
     known = algorithms().get(policy.algorithm)
     learns = known is not None and action_kind(environment.action_space) in known.actions
     algorithm = policy.algorithm if learns else "ppo"  # which supports all
@@ -127,7 +133,7 @@ def target_in(environment: Any, source: str, policy: ForeignPolicy) -> Target:
         source,
         algorithm=algorithm,
         hidden=hidden_widths(policy),
-        channels=own_channels(source),
+        channels={**own_channels(source), **table},
     )
     task = task_of(request, environment)
     return Target(contract_of(task), task)

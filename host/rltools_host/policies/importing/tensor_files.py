@@ -11,15 +11,17 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from rltools_host.documents import printable, shown
+from rltools_host.documents import Count, printable, shown, typed
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.pickles import (
     MAX_DIMENSIONS,
+    MAX_ELEMENTS,
     Array,
     Call,
     Persistent,
@@ -32,6 +34,7 @@ from rltools_host.runs.checkpoint import MAXIMUM_HEADER_BYTES
 LONGEST_REASON = 200
 MAX_ENTRIES = 10_000
 MAX_ENTRY_BYTES = 128_000_000
+MAX_HEADER_BYTES = 4_000_000  # of safetensors
 MAX_BYTES = 512_000_000  # of all entries that are read
 DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, struct.error)
 STRANGE = (
@@ -106,7 +109,6 @@ STORAGES = {
 REBUILT = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
 DEEPEST = 12
 MAX_VALUES = 1_000_000  # of the pickle's dicts and lists, counted each time they occur
-MAX_ELEMENTS = 50_000_000  # of all tensors together
 OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"  # of torch.save before 1.6
 
 
@@ -162,9 +164,17 @@ class _Reader:
             return {key: self.plain(item, depth + 1) for key, item in value.items.items()}
         if isinstance(value.state, dict) and "_modules" in value.state:
             raise UnreadableError(
-                "it is a whole module, whose code would have to be executed: save its state_dict()"
+                "it is a whole module, whose code would have to be executed: save its state_dict() "
+                "where that code is, torch.save(module.state_dict(), FILE)"
             )
-        return array_of(value)
+        array = array_of(value)
+        self.count(0 if array is None else array.size)
+        return array
+
+    def count(self, elements: int) -> None:
+        self.elements += elements
+        if self.elements > MAX_ELEMENTS:
+            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
 
     def tensor(self, arguments: Any) -> Array:
         try:
@@ -185,12 +195,10 @@ class _Reader:
             ) from None
         flat = self.storage(key, dtype)
         elements = math.prod(size)
-        self.elements += elements
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         if elements and (last >= flat.size or elements > flat.size):
             raise UnreadableError("a tensor in it does not lie within its storage")
-        if self.elements > MAX_ELEMENTS:
-            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
+        self.count(elements)
         if elements == 0:
             return np.zeros(0)
         steps = [step * dtype.itemsize for step in stride]
@@ -223,11 +231,38 @@ def is_safetensors(data: bytes) -> bool:
     return data[8:9] == b"{" and 2 <= int.from_bytes(data[:8], "little") <= MAXIMUM_HEADER_BYTES
 
 
+class _Entry(Struct, frozen=True):
+    """A tensor as a header states it. The package checks the rest."""
+
+    dtype: str
+    shape: Annotated[list[Count], Meta(max_length=MAX_DIMENSIONS)]
+    data_offsets: tuple[Count, Count]
+
+
+def check_header(data: bytes) -> None:
+    """Raise UnreadableError or ValueError unless all tensors together have the bytes that follow.
+
+    The package copies each of them, also where they overlap.
+    """
+    length = int.from_bytes(data[:8], "little")
+    if length > MAX_HEADER_BYTES:
+        raise UnreadableError(f"its header has more than {MAX_HEADER_BYTES:,} bytes")
+    header = parse_json(data[8 : 8 + length])
+    header.pop("__metadata__", None)
+    entries: dict[str, _Entry] = typed(header, dict[str, _Entry])
+    stated = sum(end - begin for begin, end in (each.data_offsets for each in entries.values()))
+    if stated > len(data):
+        raise UnreadableError("its tensors overlap")
+    if sum(math.prod(each.shape) for each in entries.values()) > MAX_ELEMENTS:
+        raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
+
+
 def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
     """Return the tensors by their names, and the texts of `__metadata__`."""
     from safetensors import SafetensorError, deserialize
 
     try:
+        check_header(data)
         found = dict(deserialize(data))  # type: ignore[no-untyped-call]
         tensors = {name: _tensor(found[name]) for name in sorted(found)}  # it has any order
         header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])

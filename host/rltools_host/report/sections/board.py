@@ -249,7 +249,7 @@ def results(data: RunData) -> list[result.Found]:
     found = []
     for path in sorted(data.folder.path.glob(result_file(HIL, "*"))):
         with contextlib.suppress(DamagedFileError, Unfit):
-            each: result.Found = typed(read_json(path), result.Found)
+            each: result.Found = typed(read_json(path, data.folder.path), result.Found)
             # A run that went on has another policy now.
             if data.image is not None and each.policy_sha256 == data.image.sha256:
                 found.append(each)

@@ -25,7 +25,7 @@ from rltools_host.drones.vehicles.px4_result import (
     StartResult,
     read_flight,
 )
-from rltools_host.files import parse_json
+from rltools_host.files import load_json
 from rltools_host.report import markup
 from rltools_host.report.markup import MINUS, Section, number, table, text
 from rltools_host.report.run_data import RunData
@@ -108,7 +108,7 @@ def flights(folder: Path, policy_sha256: str) -> tuple[list[Flight], list[str]]:
         if path.name == FILE:
             continue
         try:
-            flight: Flight = typed(parse_json(path.read_bytes()), Flight)
+            flight: Flight = typed(load_json(path, folder), Flight)
         except (OSError, ValueError) as error:
             damaged.append(f"{path.name} is damaged ({error}): fly again.")
             continue
@@ -165,7 +165,7 @@ def sentence_of(flight: Flight, folder: Path) -> str:
 
 def with_px4(data: RunData) -> Section | None:
     path = data.folder.path / FILE
-    if data.image is None or not path.is_file():
+    if data.image is None or not path.exists():
         return None
     try:
         flight = read_flight(path)

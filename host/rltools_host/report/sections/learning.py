@@ -44,7 +44,7 @@ def returns(data: RunData) -> Section | None:
         )
     lead += "."
     if data.goal is not None:
-        lead += f" A return of {number(data.goal)} is what the environment calls solved."
+        lead += f" From a mean of {number(data.goal)} on the environment counts as solved."
     return Section("Learning", lead, learning_curve(data))
 
 
@@ -73,12 +73,12 @@ def learning_curve(data: RunData) -> str:
             markeredgewidth=0,
             label="training episode"
             if drawn is training
-            else f"{MAX_EPISODES:,} training episodes",
+            else f"{len(drawn.steps):,} training episodes",
         )
         if steps.size:
             low = np.maximum(mean - std, values_of(evaluations, "return_min"))
             high = np.minimum(mean + std, values_of(evaluations, "return_max"))
-            axes.fill_between(steps, low, high, color=markup.FIRST, alpha=0.16, linewidth=0)
+            markup.band(axes, steps, low, high, color=markup.FIRST, alpha=0.16)
             axes.plot(
                 steps,
                 mean,

@@ -11,6 +11,17 @@ const RELAXED_MADD = new Uint8Array([
   0xfd, 0x85, 2, 0xfd, 0x1f, 0, 0x0b, // relaxed_madd, lane 0, end
 ]);
 
+// The same of f32x4.splat and f32x4.extract_lane alone: SIMD.
+const SIMD = new Uint8Array([...RELAXED_MADD.subarray(0, 29), 10, 11, 1, 9, 0, 0x20, 0, 0xfd, 0x13, 0xfd, 0x1f, 0, 0x0b]);
+
+/** Throws where this browser has not what every module needs. */
+function requireSimd() {
+  const what = typeof WebAssembly === "undefined" ? "WebAssembly" : WebAssembly.validate(SIMD) ? "" : "SIMD in WebAssembly";
+  if (!what) return;
+  throw new Error(`This browser has no ${what}, or it is switched off, as in a lockdown mode: take Chrome or Edge from 91, ` +
+    "Firefox from 89 or Safari from 16.4 on.");
+}
+
 /** Returns whether this engine, on this processor, fuses relaxed SIMD's multiply-add: (1 + 2^-12)^2 -
  * (1 + 2^-11) is then 2^-24, and 0 where the product is rounded first. */
 export async function fusesMultiplyAdd() {
@@ -22,6 +33,7 @@ export async function fusesMultiplyAdd() {
 /** Returns the compiled module for this engine: {module, kind}. read(kind) returns the bytes of "lanes" or
  * "exact". A module whose arithmetic is not exact is not taken; that of neither is an Error. */
 export async function chooseModule(read) {
+  requireSimd();
   const kinds = (await fusesMultiplyAdd()) ? ["lanes", "exact"] : ["exact"];
   let fault = "";
   for (const kind of kinds) {

@@ -18,7 +18,7 @@ const KEYS = {
 const WORDS = {
   left: "to the left", right: "to the right", away: "away from you", near: "toward you", up: "up", down: "down",
 };
-const PARTS = ["scene", "pushes", "scene-keys", "trials", "drone"]; // of the page, for flights alone
+const PARTS = ["scene", "pushes", "scene-keys", "trials", "flight", "drone"]; // of the page, for flights alone
 
 const get = (id) => document.getElementById(id);
 const percent = (part) => Math.round(100 * part);
@@ -47,7 +47,7 @@ export class FlightPlayer {
     for (const id of PARTS) get(id).hidden = false;
     const tables = document.tables.map((name, index) => new Option(name, index + 1));
     get("airframe").replaceChildren(new Option("the run's", 0), ...tables);
-    get("trials").textContent = "";
+    for (const id of ["trials", "flight"]) get(id).textContent = "";
     this.#listen();
   }
 

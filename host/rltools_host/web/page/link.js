@@ -35,8 +35,9 @@ export async function openSerial(port, baudRate) {
     await port.open({ baudRate, bufferSize: 1 << 16 });
   } catch {
     throw new BoardError(
-      "the port cannot be opened: another tab or program has it, or its device is gone. " +
-        "Close that one, or connect the board again",
+      "the port cannot be opened: another tab or program has it, its device is gone, or your " +
+        "user may not. Close that one, or connect the board again; on Linux, run " +
+        "`sudo usermod -aG dialout $USER`, then log in again",
     );
   }
   // As pyserial leaves them: USB firmware sends to nobody without the first; on boards where they

@@ -25,7 +25,9 @@ let reporter = "page"; // whose run the curve and the metrics show: page, board
 let lastImage = null, lastStep = 0; // of the run's policy
 let training = "none"; // none, at-rest, running, finished
 let ranWith = null; // the values of the run that is here
-let hasBegun = false; // that run: Train no longer takes the fields
+let hasBegun = false; // that run: Train no longer takes the fields, but for more steps
+let kept = { step: 0 }; // the run that the browser keeps of this experiment: its step and values
+let atStake = 0, savedStep = 0; // steps of the run that another one would replace; of the one that a file has
 let boardValues = null; // of the board's run, which is shown
 let droneWords = {}; // of the address
 let wrongWords = []; // of it, by their names
@@ -57,10 +59,18 @@ function inForce() {
 /** Marks the fields that differ from the run that is shown. */
 function markFields() {
   const names = settings.mark(inForce());
-  const [are, they] = names.length === 1 ? ["is", "It counts"] : ["are", "They count"];
-  get("settings-note").textContent = names.length
-    ? `Not what the run has: ${names.join(", ")} ${are} edited. ${they} from the next reset.`
-    : "They count from the next reset.";
+  const further = furtherSteps(), others = names.filter((name) => name !== "steps" || !further);
+  const [are, they] = others.length === 1 ? ["is", "It counts"] : ["are", "They count"];
+  const texts = further ? [`Train continues to step ${number(further)}.`] : [];
+  if (others.length) texts.push(`Not what the run has: ${others.join(", ")} ${are} edited. ${they} from the next reset.`);
+  get("settings-note").textContent = texts.join(" ") || "They count from the next reset, but for more steps.";
+  if (training === "finished") get("train").disabled = !further;
+}
+
+/** Returns the steps to which the page's run may continue: those of the field where they are more, else 0. */
+function furtherSteps() {
+  const steps = hasBegun && reporter === "page" ? settings.value("steps") : 0;
+  return steps > ranWith?.steps ? steps : 0;
 }
 
 function fieldChanged() {
@@ -93,6 +103,14 @@ function addressFault() {
   return names && `The link's ${names} cannot be set; the rest is.`;
 }
 
+/** Returns whether the address states a hyperparameter. */
+const addressStates = () => Object.keys(settings.changes()).length > 0 || wrongWords.length > 0;
+
+/** Has the service worker keep what was opened, for use without a network. */
+function keepOffline(addresses) {
+  navigator.serviceWorker?.ready.then(({ active }) => active.postMessage(addresses));
+}
+
 function experimentOfAddress() {
   const name = new URLSearchParams(location.hash.slice(1)).get("experiment");
   return site.experiments.includes(name) ? name : site.experiments[0];
@@ -103,7 +121,7 @@ function experimentOfAddress() {
 function setTraining(state) {
   training = state;
   get("train").textContent = state === "running" ? "Pause" : "Train";
-  get("train").disabled = state === "none" || state === "finished";
+  get("train").disabled = state === "none" || (state === "finished" && !furtherSteps());
   for (const id of ["reset", "share"]) get(id).disabled = state === "none";
   for (const id of ["save-checkpoint", "save-policy"]) get(id).disabled = state === "none" || state === "running";
 }
@@ -114,13 +132,21 @@ function load(name) {
   worker.postMessage({ kind: "load", name });
 }
 
-function reset() {
+/** Asks before a run is dropped that no file holds. */
+function mayDrop() {
+  if (atStake && atStake !== savedStep && !confirm(`Drop the run of ${number(atStake)} steps? No file holds it.`)) return false;
+  atStake = 0;
+  get("kept").hidden = true;
+  return true;
+}
+
+function reset(drops = false) {
   const values = settings.values();
   if (!values) return say("A hyperparameter is not within its bounds.", true);
   ranWith = values;
   hasBegun = false;
   showRunOf("page", values.steps);
-  worker.postMessage({ kind: "reset", values });
+  worker.postMessage({ kind: "reset", values, drops });
   history.replaceState(null, "", address());
   playTraining();
 }
@@ -155,7 +181,22 @@ function showEvaluation({ step, mean, std }) {
   say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
 }
 
+/** Shows what takes the files of the buttons, on a computer. */
+function showCommands(step) {
+  const { name, gate } = description;
+  const lines = [
+    `rlt evaluate ${name}.rltp${gate ? ` --gate ${gate.name}` : ""}`,
+    `rlt train --resume ${name}-${step}.safetensors${step < ranWith.steps ? "" : ` --steps ${2 * step}`}`,
+  ];
+  get("commands").replaceChildren("Then, on a computer:", ...lines.map((line) => {
+    const code = document.createElement("code");
+    code.textContent = line;
+    return code;
+  }));
+}
+
 function showState(step, hash, device = NAMES[moduleKind], values = ranWith) {
+  if (device === NAMES[moduleKind]) showCommands(step);
   const known = site.states.filter((each) => each.experiment === description.name);
   const isUsual = Object.keys(settings.changes(values)).every((name) => name === "seed" || name === "steps");
   showStates(get("devices"), { step, hash, device, values, known, isUsual });
@@ -163,8 +204,8 @@ function showState(step, hash, device = NAMES[moduleKind], values = ranWith) {
 
 const answers = {
   loaded(data) {
-    ({ description, moduleKind, module: compiled } = data);
-    lastImage = null;
+    ({ description, moduleKind, module: compiled, kept } = data);
+    [lastImage, atStake, savedStep] = [null, kept.step, 0];
     settings = new Settings(get("settings"), description.hyperparameters, fieldChanged);
     get("experiment").value = description.name;
     takeAddress();
@@ -172,10 +213,17 @@ const answers = {
     reset();
     setTraining("at-rest");
     boardChanged();
+    keepOffline(data.opened);
     const fault = addressFault();
     say(fault || `Ready: ${description.algorithm} on ${description.environment.name}.`, Boolean(fault));
+    const isMeant = !addressStates() || !settings.mark(kept.values ?? ranWith).length;
+    markFields();
+    get("kept").hidden = !kept.step || isMeant;
+    get("kept").textContent = `Continue the run of ${number(kept.step)} steps`;
+    if (kept.step && isMeant) worker.postMessage({ kind: "restoreKept" });
   },
   progress(report) {
+    atStake = report.step;
     if (reporter === "page") showReport({ ...report, steps: ranWith.steps });
   },
   evaluation(report) {
@@ -207,22 +255,32 @@ const answers = {
     say(`Training stopped at step ${number(step)}: ${why}.`, true);
   },
   checkpoint({ step, file }) {
+    savedStep = step;
     download(file, `${description.name}-${step}.safetensors`);
   },
   run(data) {
     resolveRun(data);
   },
-  restored({ values, assumed }) {
+  notKept({ reason }) {
+    get("shown").textContent += ` This browser does not keep the run (${reason}): download its checkpoint.`;
+  },
+  restored({ step, values, assumed, evaluations, isKept }) {
     for (const [name, value] of Object.entries(values)) settings.set(name, value);
     ranWith = settings.values();
     hasBegun = true;
     showRunOf("page", ranWith.steps);
+    for (const each of evaluations) curve.addEvaluation(each.step, each.mean, each.std);
     history.replaceState(null, "", address());
-    setTraining("at-rest");
+    [atStake, savedStep] = [step, isKept ? 0 : step];
+    get("kept").hidden = true;
+    const isDone = step >= ranWith.steps;
+    setTraining(isDone ? "finished" : "at-rest");
     playTraining();
+    const onwards = isDone ? "Train continues it where steps are more" : "Train continues it";
+    if (isKept) return say(`The run of before, at step ${number(step)}: ${onwards}.`);
     const which = assumed.length === description.hyperparameters.length ? "the hyperparameters" : assumed.join(", ");
     const clause = assumed.length ? ` It does not state ${which}: the fields' values are taken.` : "";
-    say(`Checkpoint restored: Train continues it.${clause}`);
+    say(`Checkpoint restored: ${onwards}.${clause}`);
   },
   refused({ what, reason }) {
     say(what ? `${what}: ${reason}.` : `${reason}.`, true);
@@ -251,6 +309,7 @@ async function open(file) {
   if (new TextDecoder("latin1").decode(bytes.subarray(0, 4)) !== "RLTP") {
     const values = settings.values();
     if (!values) return say("A hyperparameter is not within its bounds.", true);
+    if (!mayDrop()) return;
     return worker.postMessage({ kind: "restore", what: file.name, file: bytes, values });
   }
   if (!player) return say(lacking, true);
@@ -291,13 +350,15 @@ async function showPlayer() {
     wrongWords.push(...wrong);
     if (wrong.length) say(addressFault(), true);
     if (lastImage) playTraining();
+    keepOffline(performance.getEntriesByType("resource").map((each) => each.name));
   } catch (error) {
     say((lacking = `Nothing can be played: ${error.message}`), true);
   }
 }
 
+/** In a line of its own: flights report every half second. */
 function sayOfFlight(text) {
-  if (training !== "running") say(text);
+  get("flight").textContent = text;
 }
 
 function begin() {
@@ -334,22 +395,30 @@ get("train").addEventListener("click", () => {
   if (training === "running") return worker.postMessage({ kind: "pause" });
   if (!hasBegun) {
     if (!settings.values()) return say("A hyperparameter is not within its bounds.", true);
+    if (!mayDrop()) return;
     const isEdited = settings.mark(ranWith).length > 0;
     if (isEdited) reset(); // no step of it is done
     hasBegun = true;
+  }
+  const further = furtherSteps();
+  if (further) {
+    ranWith = { ...ranWith, steps: further };
+    curve.steps = further;
   }
   if (reporter !== "page") showRunOf("page", ranWith.steps);
   markFields();
   history.replaceState(null, "", address());
   if (shown !== "training") playTraining();
-  worker.postMessage({ kind: "train" });
+  worker.postMessage({ kind: "train", steps: ranWith.steps });
   setTraining("running");
   say("Training.");
 });
 get("reset").addEventListener("click", () => {
-  reset();
+  if (!settings.values()) return say("A hyperparameter is not within its bounds.", true);
+  if (!mayDrop()) return;
+  reset(true);
   setTraining("at-rest");
-  if (settings.values()) say("Reset: no step done.");
+  say("Reset: no step done.");
 });
 get("share").addEventListener("click", async () => {
   history.replaceState(null, "", address());
@@ -362,12 +431,13 @@ get("share").addEventListener("click", async () => {
     say(`The page's address is the link: ${restores}`);
   }
 });
-get("save-checkpoint").addEventListener("click", () => worker.postMessage({ kind: "checkpoint", values: ranWith }));
+get("save-checkpoint").addEventListener("click", () => worker.postMessage({ kind: "checkpoint" }));
 get("save-policy").addEventListener("click", () => download(lastImage, `${description.name}.rltp`));
 get("open").addEventListener("change", ({ target }) => {
   if (target.files.length) open(target.files[0]);
   target.value = "";
 });
+get("kept").addEventListener("click", () => worker.postMessage({ kind: "restoreKept" }));
 get("again").addEventListener("click", begin);
 get("play").addEventListener("click", () => setPlaying(!playing));
 get("experiment").addEventListener("change", ({ target }) => {

@@ -1,15 +1,26 @@
-// Keeps what the page consists of, so that it works without a network. `rlt web` writes FILES and
-// VERSION, a digest of their content: a new version is fetched whole before it replaces the old.
+// Keeps what was opened of the page, so that it works without a network. `rlt web` writes FILES and
+// VERSION, a digest of their content: of a new version, the page's own files and what was opened of
+// the old one are fetched before it replaces the old. Modules come when they are opened.
 const FILES = [];
 const VERSION = "";
 // An origin may have other pages with caches of their own, also of this kind in other folders.
 const OURS = `rlt-web ${self.registration.scope} `;
 const CACHE = OURS + VERSION;
+const OWN = new Set(FILES.map((file) => new URL(file, self.registration.scope).href));
+const isOfPage = (file) => file === "./" || !(file.includes("/") || file.startsWith("flight") && !file.endsWith(".js"));
+const plain = (address) => address.replace(/[?#].*/, "");
+
+const ourCaches = async () => (await caches.keys()).filter((name) => name.startsWith(OURS));
 
 self.addEventListener("install", (event) => {
   const fetchAll = async () => {
+    const before = new Set();
+    for (const name of await ourCaches()) {
+      for (const { url } of await (await caches.open(name)).keys()) before.add(plain(url));
+    }
+    const wanted = FILES.filter((file) => isOfPage(file) || before.has(new URL(file, self.registration.scope).href));
     const cache = await caches.open(CACHE);
-    await cache.addAll(FILES.map((file) => new Request(file, { cache: "reload" })));
+    await cache.addAll(wanted.map((file) => new Request(file, { cache: "reload" })));
     await self.skipWaiting();
   };
   event.waitUntil(fetchAll());
@@ -17,11 +28,21 @@ self.addEventListener("install", (event) => {
 
 self.addEventListener("activate", (event) => {
   const dropOld = async () => {
-    const names = await caches.keys();
-    await Promise.all(names.filter((name) => name.startsWith(OURS) && name !== CACHE).map((name) => caches.delete(name)));
+    await Promise.all((await ourCaches()).filter((name) => name !== CACHE).map((name) => caches.delete(name)));
     await self.clients.claim();
   };
   event.waitUntil(dropOld());
+});
+
+// The page names what it has opened: its first visit is before this worker.
+self.addEventListener("message", (event) => {
+  const keep = async () => {
+    const cache = await caches.open(CACHE);
+    for (const address of event.data.map(plain)) {
+      if (OWN.has(address) && !(await cache.match(address))) await cache.add(address);
+    }
+  };
+  event.waitUntil(keep().catch(() => {}));
 });
 
 self.addEventListener("fetch", (event) => {

@@ -166,34 +166,44 @@ TEST_CASE_FIXTURE(ShortRun, "an evaluation leaves the board time for messages an
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
 }
 
-TEST_CASE_FIXTURE(
-    ShortRun, "a pause during an evaluation comes after it, unless the run is resumed meanwhile") {
+TEST_CASE_FIXTURE(ShortRun,
+                  "a pause does not wait for an evaluation, which goes on when it is resumed") {
   board.set("n_eval_episodes", 50);
-  board.start_and_train(25);
+  std::uint32_t step = 25;
+  SUBCASE("on the way") {}
+  SUBCASE("at the end") { step = 60; }
+  board.start_and_train(step);
+  board.turns(20);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  const auto result = result_in(board);
+  CHECK(result.state == RLT_STATE_PAUSED);
+  CHECK(result.step == step);
+  CHECK(hash_of(result.state_sha256) == expected_sha256(step));
+  CHECK(evaluations_in(board).empty());
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
   CHECK(board.application.state() == RLT_STATE_TRAINING);
-  SUBCASE("pause") {
-    board.train_to_rest();
-    const auto evaluations = evaluations_in(board);
-    REQUIRE(evaluations.size() == 1);
-    const auto result = result_in(board);
-    CHECK(result.state == RLT_STATE_PAUSED);
-    CHECK(result.step == 25);
-    CHECK(hash_of(result.state_sha256) == expected_sha256(25));
-    CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest(5000);
+  CHECK(result_in(board).state == RLT_STATE_FINISHED);
+  ShortRun never_paused;
+  never_paused.board.set("n_eval_episodes", 50);
+  never_paused.board.start_and_train(step);
+  never_paused.board.train_to_rest(5000);
+  const auto evaluations = evaluations_in(board), expected = evaluations_in(never_paused.board);
+  REQUIRE(evaluations.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); i++) {
+    CHECK(evaluations[i].step == expected[i].step);
+    CHECK(evaluations[i].return_mean == expected[i].return_mean);
   }
-  SUBCASE("resume") { CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED); }
-  board.train_to_rest();
-  CHECK(result_in(board).step == 60);
 }
 
 TEST_CASE_FIXTURE(ShortRun, "a pause that a new start overtakes is none of the new run's") {
   board.set("n_eval_episodes", 50);
   board.start_and_train(25);
-  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);  // after the evaluation
-  board.train_to_rest();
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);  // within the evaluation
   REQUIRE(board.application.state() == RLT_STATE_PAUSED);
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.turns(1);
+  CHECK(steps_done(board.run.training) < 25);
   board.train_to_rest(5000);
   CHECK(board.application.state() == RLT_STATE_FINISHED);
 }

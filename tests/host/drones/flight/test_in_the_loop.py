@@ -26,10 +26,17 @@ from rltools_host.commands import cli
 from rltools_host.commands.policies import list_policies
 from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.gate import load_gate
-from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
+from rltools_host.drones.flight.in_the_loop import (
+    CONTRACT,
+    STARTS,
+    FlyRequest,
+    farthest_start,
+    fly_over_board,
+    rule_of,
+)
 from rltools_host.drones.flight.loop import Answer, BoardPilot
 from rltools_host.drones.flight.result import TIME_OVER, LoopResult, lines
-from rltools_host.drones.flight.simulator import flight_library, fly
+from rltools_host.drones.flight.simulator import Flight, flight_library, fly
 from rltools_host.errors import (
     BoardMismatchError,
     Interrupted,
@@ -138,6 +145,21 @@ def test_it_is_the_flight_of_the_gate(either: Path) -> None:
         assert ticks["reading"].tobytes() == samples["reading"].tobytes()
         assert ticks["action"].tobytes() == samples["action"].tobytes()
         assert result.cause == outcomes["cause"][0]
+
+
+def test_a_flight_without_a_start_begins_where_recovery_is_seen() -> None:
+    settings = load_gate("hover-nominal").settings
+    far = farthest_start(3, settings)
+
+    def away(start: int) -> float:
+        reading = Flight(3, start, settings).read()
+        w, x, y, z = reading["attitude"].astype(float)
+        tilt = np.arccos(np.clip(w * w - x * x - y * y + z * z, -1, 1))  # of the axis up
+        return float(np.linalg.norm(reading["position_m"] - reading["target_position_m"]) + tilt)
+
+    sums = [away(start) for start in range(STARTS)]
+    assert far == int(np.argmax(sums))
+    assert sums[far] > 2 * np.median(sums) or sums[far] > 1.0
 
 
 def test_a_start_of_a_gate(good: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -287,7 +287,7 @@ def test_which_output_of_several_is_the_action() -> None:
 
 @needs_onnx
 def test_a_model_that_is_no_chain_is_refused() -> None:
-    with pytest.raises(UnreadableError, match='its operator "Add" does not take the one before'):
+    with pytest.raises(UnreadableError, match='joins two values by "Add", and only a chain'):
         policy_in(model("a", skips=True))
 
 

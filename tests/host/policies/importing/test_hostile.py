@@ -444,6 +444,16 @@ def test_a_description_names_nothing_but_a_model_beside_it(
     assert not (tmp_path / "mark").exists()
 
 
+def test_a_models_file_is_not_a_link_to_elsewhere(tmp_path: Path) -> None:
+    if not tools.group_is_installed(GROUP):
+        pytest.skip(f"the group {GROUP} of packages is not installed")
+    path = tmp_path / "leapp.yaml"
+    path.write_text(LEAPP)
+    (tmp_path / "leapp.onnx").symlink_to(FOLDER / "leapp.onnx")
+    said = outcome(lambda: read_foreign(path, path.read_bytes(), Given()))
+    assert f"leapp.onnx cannot be read: a link leads out of {tmp_path}, copy" in said
+
+
 def test_tensors_come_in_one_order() -> None:
     """The package has them in another one each time."""
     begins = {name: 4 * index for index, name in enumerate("hgfedcba")}

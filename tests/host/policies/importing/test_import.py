@@ -63,7 +63,12 @@ def test_a_policy_with_an_environment_is_played_there(
     assert content.imported is not None
     assert content.imported.file == "sb3_sac.zip"
     assert cli.run(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
+    printed = capsys.readouterr()
+    assert len(json.loads(printed.out)["returns"]) == 2
+    assert "fingerprint" not in printed.err
+    assert "was imported, and has no evaluations of a training" in refusal(
+        capsys, "runs", "compare", str(run), str(run)
+    )
     assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
     assert cli.run(["report", str(run)]) == 0
     page = (run / "report.html").read_text()
@@ -100,6 +105,23 @@ def test_what_nobody_states_of_a_place_is_said_and_can_be_stated(
     words = ("import", SAC, "--contract", "pendulum", *again)
     wrong = refusal(capsys, *words, "--step-interval-us", "20000")
     assert "--step-interval-us 20000: the contract pendulum states 50,000 us" in wrong
+
+
+def test_an_environment_has_the_names_and_ranges_of_channels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("cosine", "sine", "rate")
+    table = {"observations": [{"name": name, "unit": "1"} for name in names]}
+    file = tmp_path / "channels.json"
+    file.write_text(json.dumps(table))
+    words = (SAC, "--environment", "gym:Pendulum-v1", "--no-fly", "--channels", str(file))
+    run = imported(tmp_path, *words)
+    assert tuple(each.name for each in read_run_policy(run).observations) == names
+    file.write_text("[]")
+    capsys.readouterr()
+    assert "is not a table of observations and actions" in refusal(capsys, "import", *words)
+    words = ("import", SAC, "--contract", "pendulum", "--channels", str(file))
+    assert "--channels" in refusal(capsys, *words)
 
 
 def test_a_policy_for_a_contract_goes_to_a_board(

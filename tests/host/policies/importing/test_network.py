@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from rltools_host.policies.activations import ACTIVATIONS
-from rltools_host.policies.importing.layers import fold, reached
+from rltools_host.policies.importing.layers import fold
 from rltools_host.policies.importing.network import (
-    WIDEST,
     Activate,
     Clip,
     Dense,
@@ -18,9 +17,9 @@ from rltools_host.policies.importing.network import (
     Recurrent,
     Stage,
     run,
-    run_in_single,
+    run_in,
 )
-from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.importing.pickles import Array
 
 RANDOM = np.random.default_rng(7)
 
@@ -55,6 +54,7 @@ def norm(width: int, mean: float, inverse_std: float) -> Normalize:
         ("softplus", {0.0: 0.6931472, 800.0: 800.0}),
         ("elu", {-1.0: -0.6321206, 2.0: 2.0}),
         ("silu", {0.0: 0.0, np.log(3.0): 0.75 * np.log(3.0)}),
+        ("hardtanh", {-7.0: -1.0, 0.25: 0.25, 7.0: 1.0}),
     ],
 )
 def test_activations(name: str, at: dict[float, float]) -> None:
@@ -68,7 +68,7 @@ def test_stages_are_computed_one_after_the_other() -> None:
     expected = [[-1.0, 2.0], [5.0, -1.0], [7.0, -2.0]]
     np.testing.assert_array_equal(run([*stages, Activate("identity")], x), expected)
     tenth = np.array([[0.1]], np.float32)
-    assert run_in_single([norm(1, 0.3, 1.0)], tenth) == np.float32(0.1) - np.float32(0.3)
+    assert run_in(np.float32, [norm(1, 0.3, 1.0)], tenth) == np.float32(0.1) - np.float32(0.3)
 
 
 def test_a_state_goes_on_from_row_to_row_of_an_episode() -> None:
@@ -96,7 +96,7 @@ def check_rows(
     given = None if starts is None else np.array(starts)
     found = run([layer], x, given)
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-14)
-    single = run_in_single([layer], x.astype(np.float32), given)
+    single = run_in(np.float32, [layer], x.astype(np.float32), given)
     np.testing.assert_allclose(single, found, rtol=1e-6)
     assert (single != found).any()
 
@@ -126,6 +126,7 @@ def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
 
 WIDE = np.full(3, -4.0), np.full(3, 4.0)
 STARTS = np.arange(200) % 40 == 0
+SEVERAL_ENDS = Clip(np.array([-3.0, -1.0, -np.inf]), np.array([2.0, np.inf, np.inf]))
 
 
 def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
@@ -149,17 +150,18 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
         ([Activate("tanh"), dense(3, 2)], False, ["tanh", "identity"]),
         ([dense(3, 2), Activate("tanh"), Activate("relu")], False, ["tanh", "relu"]),
         ([ends(3, -4.0, 4.0), dense(3, 2)], False, ["identity"]),  # which nothing reaches
-        ([ends(3, -3.9, 4.0), dense(3, 2)], False, ["relu", "identity"]),
-        ([norm(3, 1.0, 0.25), ends(3, -1.0, 1.0), dense(3, 2)], True, ["relu", "identity"]),
+        ([ends(3, -3.9, 4.0), dense(3, 2)], False, ["hardtanh", "identity"]),
+        ([norm(3, 1.0, 0.25), ends(3, -1.0, 1.0), dense(3, 2)], True, ["hardtanh", "identity"]),
         ([dense(3, 2), norm(2, 0.3, 2.0), Activate("tanh")], False, ["tanh"]),
         ([dense(3, 2), ends(2, -0.5, np.inf)], False, ["relu", "identity"]),
+        ([SEVERAL_ENDS, dense(3, 2)], False, ["hardtanh", "relu", "identity"]),
         ([norm(3, 0.2, 3.0), gru(3, 4), gru(4, 2)], True, ["gru", "gru"]),
         (
             [dense(3, 5), Activate("relu"), gru(5, 4), norm(4, 0.1, 2.0)],
             False,
             ["relu", "gru", "identity"],
         ),
-        ([ends(3, -3.0, 3.0), gru(3, 2), Activate("tanh")], False, ["relu", "gru", "tanh"]),
+        ([ends(3, -3.0, 3.0), gru(3, 2), Activate("tanh")], False, ["hardtanh", "gru", "tanh"]),
     ],
 )
 def test_folding_changes_nothing(
@@ -172,17 +174,13 @@ def test_folding_changes_nothing(
     assert (fold(stages, WIDE).normalizer is not None) == has_normalizer
 
 
-@pytest.mark.all
-def test_a_clip_takes_only_what_may_leave_it() -> None:
-    clip = Clip(np.array([-4.0, -3.0, -5.0]), np.array([4.0, 5.0, 3.0]))
-    assert reached(clip, WIDE).tolist() == [False, True, True]
-    first = fold([clip, dense(3, 2)], WIDE).layers[0]
-    assert first.weights.shape == (3, 2 + 4 + 4)
-    endless = Clip(np.full(3, -np.inf), np.full(3, 1.0))
-    assert fold([endless, dense(3, 2)], WIDE).layers[0].weights.shape == (3, 3 * 3)
-    half = WIDEST // 4
-    wide = Dense(np.ones((1, half + 1)), np.zeros(half + 1))
-    ranges = np.array([-1.0]), np.array([1.0])
-    assert len(fold([Dense(np.ones((1, half)), np.zeros(half)), ends(half, -1, 1)], ranges).layers)
-    with pytest.raises(UnreadableError, match="wider than 4096, with what its clipping takes"):
-        fold([wide, ends(half + 1, -1, 1)], ranges)
+def test_a_clip_loses_no_digits() -> None:
+    """Not even of a range of a million, which an observation without bounds has here."""
+    clip = Clip(np.array([-10.0, -5.0, -np.inf]), np.array([10.0, np.inf, np.inf]))
+    x = np.array([[-1e6, -1e6, -1e6], [0.1, 0.1, 0.1], [1e6, 1e6, 1e6], [3.0, -7.0, 1e18]])
+    folded = fold([clip, Dense(np.eye(3), np.zeros(3))], (np.full(3, -1e6), np.full(3, 1e6)))
+    y = x.astype(np.float32)
+    for each in folded.layers:
+        y = ACTIVATIONS[each.activation].value(y @ each.weights.astype("f4") + each.bias)
+        y = y.astype(np.float32)
+    np.testing.assert_allclose(y, np.clip(x, clip.low, clip.high), rtol=2e-7, atol=5e-7)

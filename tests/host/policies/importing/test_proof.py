@@ -32,6 +32,7 @@ from rltools_host.policies.importing.proof import (
     to_normalized,
     without_idle_end,
 )
+from rltools_host.policies.importing.reading import arrays_in_npz
 from rltools_host.policies.importing.run import recorded
 from rltools_host.policies.importing.target import Target
 
@@ -174,7 +175,7 @@ def test_an_end_that_clips_counts_where_the_largest_is_chosen() -> None:
 def test_recorded_arrays(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, observations=np.ones((2, 1)), actions=np.zeros((2, 1)))
-    observations, actions, starts = recorded(file, ALL_ONE)
+    observations, actions, starts = recorded(arrays_in_npz(file), file, ALL_ONE)
     assert (observations.tolist(), actions.tolist()) == ([[1.0], [1.0]], [[0.0], [0.0]])
     assert starts is None
     one, many = np.ones((1, 1)), np.ones((2, 1))
@@ -192,7 +193,7 @@ def test_recorded_arrays(tmp_path: Path) -> None:
     ):
         np.savez(file, **arrays)  # type: ignore[arg-type]
         with pytest.raises(DamagedFileError) as caught:
-            recorded(file, ALL_ONE)
+            recorded(arrays_in_npz(file), file, ALL_ONE)
         assert sentence in str(caught.value)
 
 
@@ -202,7 +203,7 @@ def test_recorded_steps_of_episodes(tmp_path: Path) -> None:
 
     def starts(**more: Any) -> list[bool]:
         np.savez(file, **rows, **more)  # type: ignore[arg-type]
-        found = recorded(file, ALL_ONE, in_time=True)[2]
+        found = recorded(arrays_in_npz(file), file, ALL_ONE, in_time=True)[2]
         assert found is not None
         return found.tolist()  # type: ignore[no-any-return]
 

@@ -46,6 +46,7 @@ std::vector<float> expected_output(Activation activation, int in, int out,
       case Activation::softplus: sum = activation_value<Activation::softplus>(sum); break;
       case Activation::elu: sum = activation_value<Activation::elu>(sum); break;
       case Activation::silu: sum = activation_value<Activation::silu>(sum); break;
+      case Activation::hardtanh: sum = activation_value<Activation::hardtanh>(sum); break;
     }
   }
   return output;
@@ -78,8 +79,9 @@ void check_shapes(Kernel kernel) {
       }
     }
   }
-  for (const Activation activation : {Activation::gelu, Activation::tanh, Activation::sigmoid,
-                                      Activation::softplus, Activation::elu, Activation::silu}) {
+  for (const Activation activation :
+       {Activation::gelu, Activation::tanh, Activation::sigmoid, Activation::softplus,
+        Activation::elu, Activation::silu, Activation::hardtanh}) {
     for (const int out : {1, 4, 19, 80}) check(kernel, activation, 21, out, 0);
   }
 }

@@ -12,18 +12,20 @@ namespace rlt {
 //   X(name, whether the derivative needs x, value at x, derivative where the value is y)
 // A NaN passes through each of them. ReLU's zero has no sign. GELU is x times the normal
 // distribution function (Hendrycks and Gimpel 2016), its derivative has the density besides. SiLU
-// is x times the logistic function (the same paper).
-#define RLT_ACTIVATION_LIST(X)                                                  \
-  X(identity, false, x, T(1))                                                   \
-  X(relu, false, x <= T(0) ? T(0) : x, y > T(0) ? T(1) : T(0))                  \
-  X(gelu, true, T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440))), \
-    math::fma(x, T(0.39894228040143267794) * math::exp(T(-0.5) * x * x),        \
-              T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752440)))))      \
-  X(tanh, false, math::tanh(x), math::fma(-y, y, T(1)))                         \
-  X(sigmoid, false, math::sigmoid(x), math::fma(-y, y, y))                      \
-  X(softplus, true, math::softplus(x), math::sigmoid(x))                        \
-  X(elu, false, math::elu(x), y > T(0) ? T(1) : y + T(1))                       \
-  X(silu, true, math::sigmoid(x) * x, math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))
+// is x times the logistic function (the same paper). Hardtanh is x clipped to -1 and 1, with which
+// an imported policy clips at any bounds.
+#define RLT_ACTIVATION_LIST(X)                                                                 \
+  X(identity, false, x, T(1))                                                                  \
+  X(relu, false, x <= T(0) ? T(0) : x, y > T(0) ? T(1) : T(0))                                 \
+  X(gelu, true, T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440))),                \
+    math::fma(x, T(0.39894228040143267794) * math::exp(T(-0.5) * x * x),                       \
+              T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752440)))))                     \
+  X(tanh, false, math::tanh(x), math::fma(-y, y, T(1)))                                        \
+  X(sigmoid, false, math::sigmoid(x), math::fma(-y, y, y))                                     \
+  X(softplus, true, math::softplus(x), math::sigmoid(x))                                       \
+  X(elu, false, math::elu(x), y > T(0) ? T(1) : y + T(1))                                      \
+  X(silu, true, math::sigmoid(x) * x, math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x))) \
+  X(hardtanh, false, math::clamp(x, T(-1), T(1)), y <= T(-1) || y >= T(1) ? T(0) : T(1))
 
 #define RLT_ACTIVATION_NAME(Name, NeedsInput, Value, Derivative) Name,
 #define RLT_ACTIVATION_COUNT(Name, NeedsInput, Value, Derivative) +1

@@ -271,7 +271,8 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
       !kLooks || are_finite<E>(rewards, observations, count);
   for (int i = 0; i < count; i++) {
     const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
-                                   environments.episode_return[first + i]};
+                                   environments.episode_return[first + i],
+                                   environments.episode_step[first + i]};
     T* reached = store.reached(first + i, transition);
     for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
     if constexpr (kLooks) {

@@ -191,9 +191,10 @@ void step_into_rollout(Device device, Training<E>& training, StepReport<E>& repo
 }
 
 // Take a step of every environment. An action that is not finite is a fault: no environment is
-// stepped with it. So is a reward, a sum of rewards, or an observation.
-template <class Device, class E>
-void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
+// stepped with it. So is a reward, a sum of rewards, or an observation. Call after(transitions)
+// when all have stepped.
+template <class Device, class E, class After>
+void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report, After&& after) {
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
   normalize_rows<kEnvironmentCount<E>>(device, training.learner.normalizer,
@@ -206,7 +207,7 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   if (!all_finite(rollout.action + rollout.size * kActions, kActions)) {  // not clamped
     return note_no_action(report, rollout.current_observation);
   }
-  step_into_rollout(device, training, report, [](const auto&) {});
+  step_into_rollout(device, training, report, after);
 }
 
 // Set scratch.row to the rows of a minibatch, in another order in each epoch and for each `number`

@@ -132,8 +132,10 @@ struct StepReport {
   bool finite = true;  // false once an action, loss or return is no finite number
   NonFiniteTransition<typename E::Environment> non_finite;  // what of it an environment gave
   bool lost = false;                                        // a step of an environment was lost
-  std::uint32_t episodes_ended = 0;                         // of all environments
-  float episode_return = 0;                                 // of the last of them
+  std::uint32_t episodes_ended = 0;  // of all environments, but for those that were shortened
+  float episode_return = 0;          // of the last of them
+  float episode_returns = 0;         // the sum of all of them
+  std::uint32_t episode_steps = 0;   // in all of them
   typename E::Algorithm::Metrics metrics;
 };
 
@@ -146,7 +148,7 @@ void note_transition(Progress<T>& progress, const Transition<T>& transition,
     return;
   }
   if (!is_finite(transition.episode_return)) report.finite = false;
-  if (!transition.ended()) return;
+  if (!transition.ended() || transition.shortened) return;
   progress.last_return = transition.episode_return;
   // Written so that the first return replaces the initial NaN.
   if (!(progress.best_return >= transition.episode_return)) {
@@ -154,6 +156,8 @@ void note_transition(Progress<T>& progress, const Transition<T>& transition,
   }
   report.episodes_ended++;
   report.episode_return = static_cast<float>(transition.episode_return);
+  report.episode_returns += report.episode_return;
+  report.episode_steps += transition.episode_steps;
 }
 // Note the steps of all environments, which took `action` (environments, ActionDim).
 template <class E, class T>

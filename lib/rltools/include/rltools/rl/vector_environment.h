@@ -90,14 +90,16 @@ void for_each_environment(Device device, int count, Function&& function) {
 }
 
 // The result of a step of one environment. `episode_return` is the sum of the rewards of an episode
-// that ended.
+// that ended, and `episode_steps` how many there were.
 template <class T>
 struct Transition {
   T reward;
   bool terminated;  // in a terminal state
   bool truncated;   // cut off, after the number of steps that episodes have or by the environment
   T episode_return;
+  std::uint32_t episode_steps = 0;
   bool lost = false;        // the step was not taken, and the episode is over
+  bool shortened = false;   // the algorithm cut it off before its time: its return says nothing
   bool non_finite = false;  // its reward or the observation reached is not finite
 
   bool ended() const { return terminated || truncated || lost; }
@@ -149,14 +151,19 @@ Transition<typename E::Scalar> step_environment(Device device, const E& environm
            RandomStream{seed, Purpose::environment_step, step_number,
                         static_cast<std::uint32_t>(index)});
   if constexpr (kIsExternal<E>) {
-    if (result.lost) return {0, false, false, environments.episode_return[index], true};
+    if (result.lost) {
+      return {
+          0,   false, false, environments.episode_return[index], environments.episode_step[index],
+          true};
+    }
   }
   environments.episode_step[index]++;
   environments.episode_return[index] += result.reward;
   bool is_over = environments.episode_step[index] >= episode_steps;
   if constexpr (E::kTruncates) is_over = is_over || result.truncated;
   const bool truncated = !result.terminated && is_over;
-  return {result.reward, result.terminated, truncated, environments.episode_return[index]};
+  return {result.reward, result.terminated, truncated, environments.episode_return[index],
+          environments.episode_step[index]};
 }
 
 // Begin the next episode of environment `index`; T* store.begun(index) is where its first

@@ -61,6 +61,12 @@ TEST_CASE("a run of many environments ends with the bits of one that nobody watc
   CHECK(steps_of(progress) == Steps{12, 20, 32, 40, 52, 60, 72, 80, 92, 100, 104});
   CHECK(progress.back().updates == run.learner->progress.updates);
   CHECK(progress.back().episodes == kEnvironments);  // each has taken 26 steps, of episodes of 20
+  // A report has the episodes that have ended since the last one, and their true length.
+  for (const auto& report : progress) {
+    CAPTURE(report.step);
+    CHECK(report.episodes_ended == (report.step == 80 ? kEnvironments : 0));
+    CHECK(report.episode_length == (report.step == 80 ? 20.0f : 0.0f));
+  }
 }
 
 // -- an environment elsewhere ---------------------------------------------------------------------

@@ -76,8 +76,9 @@ TEST_CASE("the best policy is that of the first evaluation that none excels, as 
     other.set("seed", seed);
     CHECK(other.command(MAV_CMD_RLT_START, 1.0f) == MAV_RESULT_ACCEPTED);
     other.train_until(best.step);
+    other.received.clear();
+    for (int i = 0; i < 1000 && evaluations_in(other).empty(); i++) other.turns(1);
     CHECK(other.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
-    other.train_to_rest();
     REQUIRE(steps_done(other.run.training) == best.step);
     Client client(other);
     CHECK(client.download("/policy.rltp") == image);
@@ -133,6 +134,33 @@ TEST_CASE("a checkpoint goes to another board, which goes on to the same bits") 
     CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
     board.train_to_rest();
     CHECK(board.run.state_sha256() == expected);
+  }
+}
+
+TEST_CASE("a checkpoint from within an evaluation is evaluated first, where the host asks for it") {
+  for (const bool asks : {true, false}) {
+    for (const std::uint32_t step : {31u, 60u}) {
+      CAPTURE(step);
+      Bytes checkpoint;
+      {
+        Board board;
+        train_and_pause(board, step);
+        checkpoint = checkpoint_of(board);
+      }
+      Board board;
+      board.set_short_run(60);
+      CHECK(Client(board).upload(checkpoint).operation == FileOperation::ack);
+      auto command = Board::command_of(MAV_CMD_RLT_RESUME);
+      command.param4 = asks ? 1.0f : 0.0f;
+      board.put(mavlink_msg_command_long_encode, command);
+      for (int i = 0; i < 1000 && board.application.state() != RLT_STATE_FINISHED; i++) {
+        board.turns(1);
+      }
+      REQUIRE(board.application.state() == RLT_STATE_FINISHED);
+      const auto evaluations = evaluations_in(board);
+      const bool is_first = !evaluations.empty() && evaluations[0].step == step;
+      CHECK(is_first == asks);
+    }
   }
 }
 

@@ -232,15 +232,17 @@ TEST_CASE("a pause and a rest are one, and other pauses are no rests") {
   SUBCASE("during an evaluation") {
     while (steps_done(board.run.training) < 10) board.application.poll();
     CHECK(board.command(MAV_CMD_RLT_PAUSE, 0.0f) == MAV_RESULT_ACCEPTED);
-    REQUIRE(board.application.state() == RLT_STATE_TRAINING);
+    CHECK(board.result().is_best == 0);
+    REQUIRE(board.resume(kNone) == MAV_RESULT_ACCEPTED);
     board.train_to_rest();
-    CHECK(board.results().size() == 1);
+    CHECK(board.results().size() == 2);
     CHECK(board.result().is_best == 1);
+    CHECK(board.result().step == 10);
     // Steps later the policy is another one.
     REQUIRE(board.resume(kNone) == MAV_RESULT_ACCEPTED);
     board.application.poll();
     CHECK(board.command(MAV_CMD_RLT_PAUSE, 0.0f) == MAV_RESULT_ACCEPTED);
-    CHECK(board.results().size() == 2);
+    CHECK(board.results().size() == 3);
     CHECK(board.result().is_best == 0);
   }
   SUBCASE("when it rests already") {

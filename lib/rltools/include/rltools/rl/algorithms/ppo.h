@@ -93,9 +93,7 @@ struct Ppo : OnPolicy {
     learner.learning_rate = static_cast<T>(hyper.learning_rate);
     rlt::initialize(learner.normalizer);
     begin_rollouts(device, training);
-    if constexpr (std::is_base_of_v<TaskHyperparameters, typename E::Hyperparameters>) {
-      spread_episodes(training);
-    }
+    if constexpr (kSpreadsEpisodes<E>) spread_episodes(training);
   }
 
   template <class Device, class E>
@@ -117,15 +115,38 @@ struct Ppo : OnPolicy {
     }
   }
 
+  template <class E>
+  static constexpr bool kSpreadsEpisodes =
+      std::is_base_of_v<PpoTaskHyperparameters, typename E::Hyperparameters>;
+
   // Truncate the first episodes of a task after fewer steps, each environment's after others.
   // Otherwise all episodes that nothing ends before are at the same step for the whole run, and an
   // iteration learns from a part of an episode alone.
   template <class E>
   static void spread_episodes(Training<E>& training) {
-    constexpr std::uint64_t kCount = kEnvironmentCount<E>;
-    for (std::uint64_t i = 0; i < kCount; i++) {
-      training.learner.environments.episode_step[i] =
-          static_cast<std::uint32_t>(i * static_cast<std::uint64_t>(E::kEpisodeSteps) / kCount);
+    for (int i = 0; i < kEnvironmentCount<E>; i++) {
+      training.learner.environments.episode_step[i] = steps_ahead<E>(i);
+    }
+  }
+  // Return the step at which the first episode of environment `index` begins.
+  template <class E>
+  static std::uint32_t steps_ahead(int index) {
+    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(index) *
+                                      static_cast<std::uint64_t>(E::kEpisodeSteps) /
+                                      static_cast<std::uint64_t>(kEnvironmentCount<E>));
+  }
+  // Note the steps that first episodes which have just ended really had, and which of them were
+  // truncated before their time. (Episodes that begin after a checkpoint are not the first ones.)
+  template <class E>
+  static void note_shortened(const Training<E>& training,
+                             Transition<typename E::Scalar> (&transitions)[kEnvironmentCount<E>]) {
+    for (int i = 1; i < kEnvironmentCount<E>; i++) {
+      auto& transition = transitions[i];
+      if (!transition.ended() || training.learner.environments.episodes[i] != 1) continue;
+      transition.shortened =
+          transition.truncated &&
+          transition.episode_steps >= static_cast<std::uint32_t>(E::kEpisodeSteps);
+      transition.episode_steps -= steps_ahead<E>(i);
     }
   }
 
@@ -138,7 +159,9 @@ struct Ppo : OnPolicy {
     constexpr auto kCount = static_cast<std::uint32_t>(kMinibatches<E>);
     StepReport<E> report;
     if (training.replay.size < kSteps) {
-      collect_on_policy(device, training, report);
+      collect_on_policy(device, training, report, [&]([[maybe_unused]] auto& transitions) {
+        if constexpr (kSpreadsEpisodes<E>) note_shortened(training, transitions);
+      });
     } else {
       learn(device, training, report);
       if (training.learner.minibatches >= training.hyperparameters.n_epochs * kCount) {

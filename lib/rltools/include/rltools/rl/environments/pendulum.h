@@ -30,7 +30,6 @@ struct Pendulum : contracts::Pendulum, EnvironmentDefaults {
   using Scalar = T;
   static constexpr const char* kName = "Pendulum-v1";
   static constexpr int kEpisodeSteps = 200;
-  static constexpr float kSolvedReturn = -200.0f;  // customary; the task itself has no threshold
   static constexpr Shape kPicture[] = {// in lengths of the pendulum, x to the right, y up
                                        {"view", "", "-1.3, -1.3, 1.3, 1.3"},
                                        {"rod", "ground", "-1, -1.22, 1, -1.22, 0.06"},

@@ -106,6 +106,8 @@ struct Distillation : OnPolicy {
     report.finite = teachers.finite;
     report.episodes_ended = teachers.episodes_ended;
     report.episode_return = teachers.episode_return;
+    report.episode_returns = teachers.episode_returns;
+    report.episode_steps = teachers.episode_steps;
 #define RLT_DISTILLATION_TAKE(Name, Description) report.metrics.Name = teachers.metrics.Name;
     RLT_PPO_METRICS(RLT_DISTILLATION_TAKE)
 #undef RLT_DISTILLATION_TAKE
