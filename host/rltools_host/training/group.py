@@ -69,6 +69,7 @@ class GroupDocument(TypedDict):
     task: NotRequired[str]
     report: NotRequired[str]
     curves: NotRequired[str]
+    resume: NotRequired[str]  # of a tuning whose trials are not all done
 
 
 def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument:

@@ -81,7 +81,6 @@ class TuneDocument(GroupDocument):
     compiling_s: float  # of the runs: their own programs
     best: TrialDocument | None
     command: str | None
-    resume: NotRequired[str]
 
 
 def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
