@@ -116,7 +116,7 @@ def test_what_is_the_same_may_be_typed_otherwise(tmp_path: Path) -> None:
         settings = (EVALUATED, "gamma=.99")
         assert len(tune(again(*same, settings=settings), GroupScreen)["trials"]) == 1
     with pytest.raises(UsageError, match="--search differs there"):
-        tune(again("learning_rate=1e-4..1e-1"), GroupScreen)
+        tune(again("learning_rate=1e-4..1e-1", settings=shared["settings"]), GroupScreen)
     with pytest.raises(UsageError, match="--set differs there"):
         tune(again(settings=(EVALUATED, "gamma=0.98")), GroupScreen)
     with pytest.raises(UsageError, match="the experiment differs there"):
