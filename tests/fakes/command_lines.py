@@ -10,6 +10,7 @@ import typer
 
 from rltools_host.commands import cli
 from rltools_host.commands.bench import BENCHMARKS
+from rltools_host.errors import UsageError
 
 
 def is_line(words: list[str]) -> bool:
@@ -30,7 +31,7 @@ def problem(words: list[str]) -> str | None:
             cli.one_command(benchmark, rest[0], "", "").make_context(rest[0], rest[1:])
         elif name == "bench" and rest and rest[0] != "NAME" and not rest[0].startswith("-"):
             return f"{shlex.join(words)}: there is no benchmark {rest[0]}"
-    except cli.CommandLineError as error:
+    except (cli.CommandLineError, UsageError) as error:
         return f"{shlex.join(words)}: {error}"
     except typer.Exit:  # of --help
         return None

@@ -162,7 +162,7 @@ SESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "./rlt report latest": (),
         "./rlt check ball-on-beam": (),
         "./rlt train ball-on-beam --out runs/ball": SHORT,
-        "./rlt evaluate runs/ball": FEW,
+        "./rlt evaluate runs/ball --against random": FEW,
         "./rlt report runs/ball": (),
         "./rlt train ball-on-beam --seeds 0-2": SHORT,
         "./rlt push runs/ball --board host": (),

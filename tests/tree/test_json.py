@@ -9,10 +9,11 @@ from rltools_host.tree import TREE
 
 HOST = TREE.root / "host"
 # What is parsed there is no file: lines of a process that the module has started, or has been
-# started by, what a library that it has loaded says of itself, or a document that was parsed
+# started by, what a library that it has loaded or pip says of itself, or a document that was parsed
 # already.
 OF_PROCESSES = {
     *("build/experiments.py", "build/native.py"),
+    "commands/new.py",
     "environments/server_start.py",
     *(
         "runs/task.py",

@@ -10,7 +10,7 @@ from rltools_host.tree import TREE
 
 HOST = TREE.root / "host" / "rltools_host"
 ROOMS = ("boards", "commands", "drones", "environments", "policies", "report", "runs", "training")
-READING = {"read_bytes", "read_text", "load", "loadtxt", "genfromtxt", "fromfile", "memmap"}
+READING = {"read_bytes", "read_text", "load", "fromfile", "memmap"}
 OF_NUMPY = READING - {"read_bytes", "read_text"}
 # What these read is this tree's or the user's source, a template, or what this process has written.
 OWN = {

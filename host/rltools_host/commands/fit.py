@@ -127,7 +127,12 @@ def interval(low: float, high: float) -> str:
     return f"{shown(low)} to {shown(high)}"
 
 
-Log = Annotated[Path, typer.Argument(metavar="LOG", help="CSV; docs/fit.md has its columns.")]
+Log = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LOG", help="CSV (docs/fit.md), or a log of PX4, Betaflight or a Crazyflie."
+    ),
+]
 Mass = Annotated[
     float | None,
     typer.Option("--mass", metavar="KG", help="Mass of the drone in flight, with its battery."),

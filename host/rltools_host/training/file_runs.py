@@ -46,7 +46,7 @@ from rltools_host.tree import PROJECT, command_line
 
 MAX_BYTES = 1 << 28  # as the page opens (LONGEST_FILE of main.js)
 POLICY, CHECKPOINT = "policy", "checkpoint"
-OUR_FORMAT = b'"format":"rltools-checkpoint-'
+OUR_FORMAT = b"rltools-checkpoint-"  # in the header
 LONGEST_STEM = 40  # of a file's name, in the folder's name
 HASH_DIGITS = 16
 

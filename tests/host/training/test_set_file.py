@@ -61,7 +61,7 @@ def test_what_does_not_fit_the_experiment_names_the_file(bench: Bench, tmp_path:
         ('{"\\ud800": 1}', "surrogates not allowed"),
         (b"\xff\xfe\xff", "has no hyperparameters: "),
         ("[" * 100_000, "nested too deeply"),
-        (" " * 1_000_001, "more than 1000000 bytes"),
+        (" " * 1_000_001, "more than 1,000,000 bytes"),
     ],
 )
 def test_damaged_files(tmp_path: Path, text: str | bytes, reason: str) -> None:

@@ -150,6 +150,7 @@ def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> M
     seen = expected.std(axis=0) > smallest
     unit = np.where(seen, expected / np.maximum(expected.std(axis=0), 1e-12), 0.0)
     delays = np.linspace(-DELAYS_S, DELAYS_S, DELAYS)
+    curve = np.asfortranarray(curve)  # whose columns are read at each delay
     tables = []  # [delay, of the curve, expected]: correlations
     for delay in delays:
         found = windows.change(curve, delay)

@@ -62,7 +62,8 @@ SHAPE = (P.SHAPE_0, P.SHAPE_1)
 # 0 to 0.34; the rest is its square.
 USUAL_SHAPE, SHAPE_DEVIATION = (0.03, 0.1), (0.06, 0.2)
 
-MOST_REVERSE = 2.0  # times what least squares find: more is not shown
+MOST_REVERSE = 1.0  # of what least squares find, that may be missing: more is not shown
+PAIRS, ADDED = 3, 0.004  # of added errors of speeds, parts of the greatest
 FIRST_S, FACTOR = 0.3, 2.0  # the durations that are tried
 # Sizes are those of the parameters that were found before: until these move less than this, in
 # their standard errors.
@@ -221,35 +222,45 @@ def covariance_of(
 # -- errors of measured speeds --------------------------------------------------------------------
 
 GAINS = (P.GAIN_X, P.GAIN_Y, P.GAIN_Z)
+# Not of an axis alone; a delay of speeds that lie on lines also changes how large errors are.
+SHARED = (P.THRUST, P.LATENCY, P.FORCE_LAG, P.FORCE_DELAY)
 
 
 def between_regressions(model: Model, found: Estimate) -> Estimate:
     """Return the estimate in the middle between two regressions, for measured speeds.
 
     What a residual has beyond its sensor's noise is of gusts, which least squares allow for, or of
-    errors of the measured speeds and their times, which make the gains too small. The regression
-    the other way round is right where it is all of the speeds. The truth is between both: the
-    error has that distance as a uniform distribution. About yaw an error of a speed is seen as
-    momentum first, so it is compared with all that the rotors cause.
+    errors of the measured speeds and their times, which make the gains too small. How much, for
+    white errors that explain all of it, is known by adding more of them: the residual and the
+    gradient grow with their variance (corrected scores, Stefanski 1989). The truth is between none
+    and all of it: the error has that distance as a uniform distribution.
     """
     free = list(found.free)
-    jacobian = model.jacobian(found.theta, free)
-    residuals = model.residuals(found.theta)
+    residuals, jacobian = model.residuals(found.theta), model.jacobian(found.theta, free)
+    rng = np.random.default_rng(0)
+    tried = []
+    for _ in range(PAIRS):
+        errors = ADDED * rng.standard_normal(model.log.attitude.shape)
+        for sign in (1.0, -1.0):
+            noisy = model.with_errors(sign * errors)
+            left = noisy.residuals(found.theta).values
+            tried.append((left, noisy.jacobian(found.theta, free)))
     theta, covariance = found.theta.copy(), found.covariance.copy()
     for index, channel in zip(GAINS, (3, 4, 5), strict=True):
         rows = residuals.channel == channel
-        caused = jacobian[rows, free.index(index)] * theta[index]
-        if index == P.GAIN_Z and P.MOMENTUM in free:
-            caused = caused + jacobian[rows, free.index(P.MOMENTUM)] * theta[P.MOMENTUM]
-        others = [k for k, other in enumerate(free) if other not in (index, P.THRUST, P.MOMENTUM)]
-        rest = jacobian[np.ix_(rows, others)]
-        own = caused - rest @ np.linalg.lstsq(rest, caused)[0]
-        white = model.whitened_noise(
-            channel, white_noise(model.log.angular_velocity[:, channel - 3])
-        )
-        excess = max(float((residuals.values[rows] ** 2).sum()) - rows.sum() * white**2, 0.0)
-        reverse = min(1.0 + excess / max(float((own**2).sum()), 1e-300), MOST_REVERSE)
-        factor, spread = 0.5 * (1.0 + reverse), (reverse - 1.0) / np.sqrt(12.0)
+        places = [place for place, each in enumerate(free) if each not in SHARED]
+        left, j = residuals.values[rows], jacobian[np.ix_(rows, places)]
+        others = [(r[rows], d[np.ix_(rows, places)]) for r, d in tried]
+        explained = np.mean([(r**2).sum() for r, _ in others]) - (left**2).sum()
+        pull = j.T @ left - np.mean([d.T @ r for r, d in others], axis=0)
+        rates = model.log.angular_velocity[:, channel - 3]
+        white = model.whitened_noise(channel, white_noise(rates))
+        excess = max(float((left**2).sum()) - rows.sum() * white**2, 0.0)
+        step = np.linalg.lstsq(j.T @ j, pull, rcond=1e-10)[0] * excess / max(explained, 1e-300)
+        # The Jacobian is of residuals: it has the other sign than that of what is predicted.
+        whole = -float(step[places.index(free.index(index))]) / theta[index]
+        reverse = float(np.clip(whole, 0.0, MOST_REVERSE))
+        factor, spread = 1.0 + 0.5 * reverse, reverse / np.sqrt(12.0)
         covariance[index, :] *= factor
         covariance[:, index] *= factor
         covariance[index, index] += (spread * theta[index]) ** 2
@@ -262,7 +273,7 @@ def white_noise(values: Array) -> float:
     """Return the standard deviation of white noise that a sensor's values can have at most: a
     signal is in their differences too, the least in those of a high order if it is smooth."""
     return min(
-        float(np.diff(values, n=order).std()) / np.sqrt(comb(2 * order, order))
+        float(np.diff(values, n=order).std()) / float(np.sqrt(comb(2 * order, order)))
         for order in range(2, 7)
     )
 
@@ -463,7 +474,7 @@ def check_rotors(model: Model, values: Array, errors: Array) -> None:
         )
     kind = "thrust" if model.log.commands_thrust else "speed"
     if model.log.rotor_speeds is not None:
-        kind = "the measured speed of"
+        kind = "rad_s"
     moved = [
         f"{kind}_{ROTORS[rotor]} is of the {ROTORS[index].replace('_', ' ')} one"
         for rotor, index in enumerate(seen)

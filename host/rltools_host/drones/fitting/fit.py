@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.drones.fitting.checks import check_log
+from rltools_host.drones.fitting.checks import check_log, check_time
 from rltools_host.drones.fitting.estimate import (
     SHAPE,
     USUAL_INERTIA_Z,
@@ -105,8 +105,9 @@ class Fit:
 def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
     """Estimate the parameters that explain a log; raise an RltError where that is not possible."""
     log = prepared(log)
-    unchecked = check_log(log)
+    check_time(log)
     log = liveliest(log)
+    unchecked = check_log(log)
     has_arms = rotor_x_m is not None and rotor_y_m is not None
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
     model = Model(log, *arms)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from rltools_host.errors import DamagedFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 Array = NDArray[np.float64]
 
@@ -42,20 +42,20 @@ class Table:
     columns: dict[str, Array]
     notes: list[str] = field(default_factory=list)
 
-    def put(self, pattern: str, axes: Sequence[str], values: Sequence[Array]) -> None:
+    def put(self, pattern: str, axes: Sequence[str], values: Iterable[Array]) -> None:
         for axis, column in zip(axes, values, strict=True):
             self.columns[pattern.format(axis)] = np.asarray(column, float)
 
-    def put_rates(self, values: Sequence[Array]) -> None:
+    def put_rates(self, values: Iterable[Array]) -> None:
         self.put("angular_velocity_{}_rad_s", "xyz", values)
 
-    def put_forces(self, values: Sequence[Array]) -> None:
+    def put_forces(self, values: Iterable[Array]) -> None:
         self.put("acceleration_{}_m_s2", "xyz", values)
 
-    def put_velocity(self, values: Sequence[Array]) -> None:
+    def put_velocity(self, values: Iterable[Array]) -> None:
         self.put("velocity_{}_m_s", "xyz", values)
 
-    def put_attitude(self, wxyz: Sequence[Array]) -> None:
+    def put_attitude(self, wxyz: Iterable[Array]) -> None:
         self.put("attitude_{}", "wxyz", wxyz)
 
 
@@ -361,7 +361,7 @@ SLOWEST_HZ = 45.0  # of commands
 SLOWEST_VELOCITY_HZ = 4.5
 TOPICS = (
     *("sensor_combined", "vehicle_attitude", "vehicle_local_position", "actuator_motors"),
-    *("esc_status", "vehicle_status"),
+    *("esc_status", "vehicle_land_detected"),
 )
 FORMAT, SUBSCRIBE, LOGGED = b"FAL"  # the last two end the definitions
 MOST_FIELDS, DEEPEST, MOST_FORMATS = 20_000, 8, 2_000
@@ -372,17 +372,19 @@ UNUSABLE = (
 )
 
 
-def px4(path: Path) -> Table:
+def px4(path: Path, data: bytes) -> Table:
     """Read a ULog of PX4 with pyulog; what its definitions expand to is bounded before that."""
-    from pyulog.core import ULog
-    from pyulog.exceptions import ULogException, ULogIncompatibleFlagException
+    from pyulog.core import ULog  # type: ignore[import-untyped]
+    from pyulog.exceptions import (  # type: ignore[import-untyped]
+        ULogException,
+        ULogIncompatibleFlagException,
+    )
 
     damaged = DamagedFileError(f"{path} is not a usable ULog: it is cut off or damaged")
     try:
-        with path.open("rb") as file:
-            check_definitions(path, file)
+        check_definitions(path, io.BytesIO(data))
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its warnings
-            log = ULog(str(path), list(TOPICS))
+            log = ULog(io.BytesIO(data), list(TOPICS))
     except (*UNUSABLE, ULogException, ULogIncompatibleFlagException):
         raise damaged from None
     try:
@@ -448,6 +450,12 @@ def px4_table(path: Path, log: Any) -> Table:
     start = max(seconds[0], *(float(each["timestamp"][0]) * 1e-6 for each in ends))
     end = min(seconds[-1], *(float(each["timestamp"][-1]) * 1e-6 for each in ends))
     rows = (seconds >= start) & (seconds <= end) & (np.diff(seconds, prepend=-np.inf) > 0.0)
+    if (landed := topic("vehicle_land_detected")) is not None:
+        place = np.searchsorted(landed["timestamp"] * 1e-6, seconds, side="right") - 1
+        on_ground = (np.asarray(landed["landed"])[np.maximum(place, 0)] != 0) & (place >= 0)
+        if np.any(rows & ~on_ground):
+            rows &= ~on_ground
+            table.notes.append("rows on the ground by vehicle_land_detected were left out")
     at = seconds[rows]
     if len(at) < 2:
         raise missing(path, "its topics have no time in common", "cut the log to a flight")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import csv
-import errno
 import hashlib
 import io
 import json
 import math
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -96,12 +93,14 @@ class FlightLog:
 def read_log(path: Path) -> FlightLog:
     """Read the log of a file, by its first bytes and names; raise DamagedFileError with the
     position in the file and the remedy."""
-    if head_of(path).startswith(formats.ULOG):
+    data = bytes_of(path)
+    digest = hashlib.sha256(data).hexdigest()
+    if data.startswith(formats.ULOG):
         tools.ensure_group(ULOG_GROUP)
-        table = formats.px4(path)
+        table = formats.px4(path, data)
         lines = np.arange(len(table.columns[TIME])) + 1
-        return log_of(path, digest_of(path), lines, checked_table(path, table), (), table.notes)
-    text, digest = text_of(path)
+        return log_of(path, digest, lines, checked_table(path, table), (), table.notes)
+    text = text_of(path, data)
     rows = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     facts: dict[str, str] = {}
     try:
@@ -196,51 +195,26 @@ def log_of(
     )
 
 
-def checked_file(path: Path) -> None:
-    """Raise UsageError unless it is a plain file that is not too large."""
+def bytes_of(path: Path) -> bytes:
+    """Return the bytes of a plain file that is not too large."""
     try:
-        status = path.stat()
+        return read_limited(path, LARGEST_FILE)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    if stat.S_ISDIR(status.st_mode):
-        raise UsageError(f"cannot read {path}: {os.strerror(errno.EISDIR)}")
-    if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"cannot read {path}: it is no plain file")
-    if status.st_size > LARGEST_FILE:
-        raise UsageError(f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight")
-
-
-def head_of(path: Path) -> bytes:
-    """Return a file's first bytes."""
-    checked_file(path)
-    try:
-        with path.open("rb") as file:
-            return file.read(len(formats.ULOG))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-
-
-def digest_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def text_of(path: Path) -> tuple[str, str]:
-    """Return the file's text, and the SHA-256 of its bytes."""
-    try:
-        data = read_limited(path, LARGEST_FILE)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        text = "\0"
     except ValueError:
         raise UsageError(
             f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight"
         ) from None
+
+
+def text_of(path: Path, data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
     if "\0" in text:
         raise DamagedFileError(f"{path} is not text: write the log as CSV")
-    return text, hashlib.sha256(data).hexdigest()
+    return text
 
 
 def checked_header(path: Path, names: list[str]) -> list[str]:
@@ -341,7 +315,7 @@ def values_of(
 def quick_values(
     names: list[str], places: list[int], header: int, text: str
 ) -> tuple[NDArray[np.int64], Array] | None:
-    """Return what values_of() does, with NumPy's reader; None where a row is not plain numbers."""
+    """Return what values_of() does, all at once; None where a row is not plain numbers."""
     body = text.split("\n")[header:]
     if body and not body[-1].strip():
         body.pop()
@@ -349,7 +323,8 @@ def quick_values(
     if len(body) < MIN_ROWS or '"' in text or any(row.count(",") != commas for row in body):
         return None
     try:
-        found = np.loadtxt(body, delimiter=",", usecols=places, comments=None, ndmin=2)
+        cells = (row.split(",") for row in body)
+        found = np.array([[float(row[place]) for place in places] for row in cells])
     except ValueError:
         return None
     if len(found) != len(body) or not np.all(np.abs(found) < LARGEST_NUMBER):

@@ -17,6 +17,7 @@ hand.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -249,6 +250,7 @@ class Model:
         self, log: FlightLog, rotor_x_m: float, rotor_y_m: float, gusts: Filter | None = None
     ) -> None:
         self.log, self.gusts = log, gusts
+        self.errors: Array | None = None  # that are added to measured speeds
         self.rotor_x_m, self.rotor_y_m = rotor_x_m, rotor_y_m
         self._x, self._y = rotor_x_m * X_SIGNS, rotor_y_m * Y_SIGNS
         block_s = max(log.duration_s / BLOCKS, SHORTEST_BLOCK_S)
@@ -295,9 +297,18 @@ class Model:
         log = self.log
         parameters = [rotor_parameters(theta) for theta in sets]
         if log.rotor_speeds is not None:
-            return [measured_motion(log.time_s, log.speed_fractions(), each) for each in parameters]
+            speeds = log.speed_fractions()
+            if self.errors is not None:
+                speeds = speeds + self.errors
+            return [measured_motion(log.time_s, speeds, each) for each in parameters]
         assert log.commands is not None
         return motions(log.time_s, log.commands, log.commands_thrust, parameters)
+
+    def with_errors(self, errors: Array) -> Model:
+        """Return the model with errors added to the measured speeds, as fractions: [row, 4]."""
+        other = copy(self)
+        other.errors = errors
+        return other
 
     def turning(self, motion: RotorMotion) -> Array:
         """Return the integrals of the rotors' torques, as fractions of the maximum thrust: [row,

@@ -7,7 +7,9 @@ the longest part is kept. Each is told in a note.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ WIDEST_GAP = 4.0  # of the usual step
 REGULAR, MULTIPLE = 0.2, 0.25  # deviation from the usual step, and from a multiple of it
 MOST_IRREGULAR = 0.1  # part of the steps
 JUMP, SMALLEST_JUMP_RAD = 12.0, 0.05  # of the usual difference of attitude and gyroscope
+IMPOSSIBLE = 1.5  # times the turn of a row at the greatest angular velocity
 SHORTEST_S = 4.0
 MOST_ROWS = 15_000  # that are fitted: a minute at 250 a second
 ARRAYS = ("attitude", "angular_velocity", "acceleration", "velocity", "rotor_speeds")
@@ -40,7 +43,12 @@ def rows_of(log: FlightLog, rows: slice, note: str) -> FlightLog:
         name: None if getattr(log, name) is None else getattr(log, name)[rows]
         for name in ("lines", "time_s", "commands", *ARRAYS)
     }
-    return replace(log, **arrays, notes=(*log.notes, note))
+    return with_arrays(log, arrays, note)
+
+
+def with_arrays(log: FlightLog, arrays: Mapping[str, object], *notes: str) -> FlightLog:
+    """Return the log with other arrays and some more notes."""
+    return replace(log, notes=(*log.notes, *notes), **cast(Any, arrays))
 
 
 # -- held values -----------------------------------------------------------------------------------
@@ -89,13 +97,14 @@ def lines_where_held(log: FlightLog) -> FlightLog:
             f"{name.replace('_', ' ')} is held in {100 * held:.0f} % of the rows: lines between "
             "the fresh ones were taken"
         )
-    return replace(log, **changed, notes=(*log.notes, *notes)) if changed else log
+    return with_arrays(log, changed, *notes) if changed else log
 
 
 def nearest_signs(q: Array) -> Array:
     """Return the quaternions, each with the sign that is nearest to the one before."""
     flips = np.where((q[1:] * q[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
-    return q * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
+    result: Array = q * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
+    return result
 
 
 # -- missing rows ----------------------------------------------------------------------------------
@@ -147,7 +156,8 @@ def jumps(log: FlightLog) -> NDArray[np.bool_]:
     expected = 0.5 * (rates[1:] + rates[:-1]) * np.diff(log.time_s)[:, None]
     off = turned - expected
     size = np.linalg.norm(off, axis=1)
-    limit = max(JUMP * float(np.median(size)), SMALLEST_JUMP_RAD)
+    quickest = float(np.linalg.norm(rates, axis=1).max()) * log.step_s
+    limit = max(JUMP * float(np.median(size)), SMALLEST_JUMP_RAD, IMPOSSIBLE * quickest)
     found = size > limit
     # A single wrong attitude turns there and back.
     back = np.zeros(len(size), bool)
@@ -164,7 +174,7 @@ def filled(log: FlightLog) -> FlightLog:
     steps, usual = np.diff(log.time_s), log.step_s
     number = np.round(steps / usual).astype(int)
     regular = np.abs(steps / usual - number) < np.where(number > 1, MULTIPLE * number, REGULAR)
-    dropped = (number > 1) & regular
+    dropped = (number > 1) & (number <= WIDEST_GAP) & regular
     if not dropped.any() or (~regular).mean() > MOST_IRREGULAR:
         return log
     number = np.where(dropped, number, 1)
@@ -187,7 +197,7 @@ def filled(log: FlightLog) -> FlightLog:
     arrays["lines"] = log.lines[np.append(first, len(steps))]
     count = int((number - 1).sum())
     note = f"{count} of {len(time_s)} rows are missing, and were filled with lines"
-    return replace(log, **arrays, notes=(*log.notes, note))
+    return with_arrays(log, arrays, note)
 
 
 def between_times(at: Array, time_s: Array, values: Array) -> Array:
