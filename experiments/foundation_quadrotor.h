@@ -41,8 +41,8 @@ struct FoundationQuadrotorTeacher : TaskExperiment<Ppo, KnownQuadrotor<float, 10
       limit_velocity = 9.0f;
       limit_rate = 30.0f;
       reward_alive = 3.0f;  // with 2 a fall far away costs more than it earns, and some seeds crash
-      // More than four meters away cost until gamma forgets them, (4 * 1.1 - 3) / (1 - 0.97): with 20
-      // it pays to end an episode, and a seed in some twenty (1001) learns that.
+      // Four meters away cost (4 * 1.1 - 3) / (1 - 0.97) = 47 until gamma forgets them: with 20 it
+      // pays to end an episode, and the teacher of seed 1001 learnt that.
       cost_limit = 60.0f;
       cost_change = 0.05f;
       cost_position = 1.1f;
