@@ -374,8 +374,8 @@ UNUSABLE = (
 
 def px4(path: Path, data: bytes) -> Table:
     """Read a ULog of PX4 with pyulog; what its definitions expand to is bounded before that."""
-    from pyulog.core import ULog  # type: ignore[import-untyped]
-    from pyulog.exceptions import (  # type: ignore[import-untyped]
+    from pyulog.core import ULog
+    from pyulog.exceptions import (
         ULogException,
         ULogIncompatibleFlagException,
     )
