@@ -145,7 +145,8 @@ def test_a_run_that_a_fault_stopped_counts_as_zero(tmp_path: Path, gate: str, ca
     rate = json.loads(text)["success_rate"]
     assert code == 0
     stopped = RunFolder.open(group.path / "s1")
-    change(stopped, state="fault", step=7, sessions=[Session(fault="a loss is not finite")])
+    fault = Session(fault="a loss is not finite")
+    change(stopped, experiment="quadrotor-ppo", state="fault", step=7, sessions=[fault])
     code, text, errors = evaluate(capsys, group.path, *least)
     document = json.loads(text)
     assert errors == "note: s1 stopped at step 7: a loss is not finite, and does not pass\n"
