@@ -187,6 +187,7 @@ REASONS = {
     "./rlt fly latest --board qemu-stm32f405": f"{LONGER}docs/tutorials/a_drone.md",
     ".venv/bin/python examples/gymnasium_task/servo.py": "tests/examples runs it",
     "./rlt fit LOG --mass 0.0306 --rotors 0.028 0.028 --out drone.json": ELSEWHERE,
+    "./rlt fit flight.ulg": ELSEWHERE,
     "./rlt fit LOG.csv --mass 0.031 --rotors 0.028 0.028 --out drone.json": ELSEWHERE,
     "./rlt train quadrotor-ppo --set-file drone.json": ELSEWHERE,
     "./rlt train quadrotor-ppo --set-file drone.json --set spread=0.1": ELSEWHERE,

@@ -18,7 +18,7 @@ import pytest
 from fake_experiment import fake_experiment
 from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
 from rltools_host.commands import cli
-from rltools_host.drones.fitting.log import text_of
+from rltools_host.drones.fitting.log import bytes_of
 from rltools_host.drones.flight.gate_result import read_result
 from rltools_host.drones.vehicles.px4_result import read_flight
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
@@ -303,7 +303,7 @@ def test_files_of_a_run_are_plain_ones(
 def test_what_a_user_names_is_a_plain_file(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run"  # the one name beside `elsewhere`
     said = "it is not a file" if replaced(path, kind) != "bytes" else "bytes|MB"
-    for read in (text_of, load_set_file, content_of, read_policy):
+    for read in (bytes_of, load_set_file, content_of, read_policy):
         with pytest.raises((DamagedFileError, UsageError), match=said):
             read(path)
 

@@ -41,6 +41,9 @@ Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")]
 SaveName = Annotated[str, Meta(pattern=rf"^(?a:{SAVE_NAME})\Z", max_length=LONGEST_TEXT)]
 ArchiveName = Annotated[str, Meta(pattern=r"^sources-[0-9a-f]{12}\.tar\.gz\Z")]
 SubjectName = Annotated[str, Meta(pattern=rf"^{SUBJECT_NAME.pattern}\Z", max_length=LONGEST_NAME)]
+OptionalSubject = Annotated[
+    str, Meta(pattern=rf"^({SUBJECT_NAME.pattern})?\Z", max_length=LONGEST_NAME)
+]
 BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
@@ -136,7 +139,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """run.json."""
 
     format: FromOne | UnsetType = UNSET  # always written
-    experiment: SubjectName = ""  # where it is stated, it has a name
+    experiment: OptionalSubject = ""  # "": an imported policy of none that is here
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
     contract: SubjectName | None = None
     algorithm: Line = ""

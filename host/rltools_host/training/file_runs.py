@@ -262,14 +262,11 @@ def policy_of(checkpoint: Checkpoint, board_name: str) -> bytes:
 
 @contextlib.contextmanager
 def resumable(request: TrainingRequest) -> Iterator[TrainingRequest]:
-    """Yield the request; one that resumes a checkpoint file with a new run instead of the file.
+    """Yield a request that resumes a checkpoint file with a new run instead of the file.
 
-    The new run goes where it does not begin.
+    The new run is deleted where it does not begin.
     """
-    if request.resume is None or not Path(request.resume).is_file():
-        yield request
-        return
-    path = Path(request.resume)
+    path = Path(request.resume or "")
     if kind_of(path, content_of(path)) != CHECKPOINT:
         raise UsageError(
             f"{path} is a policy, from which no training can continue: give the checkpoint "

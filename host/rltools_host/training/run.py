@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import structs
 
@@ -38,7 +39,6 @@ from rltools_host.training.board import (
     view_of,
 )
 from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk
-from rltools_host.training.file_runs import resumable
 from rltools_host.training.held_run import held_step, unheard
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import (
@@ -60,6 +60,18 @@ from rltools_host.tree import near_path
 SAVE_EVERY_S = 600.0
 
 
+def with_run_of_file(
+    request: TrainingRequest,
+) -> contextlib.AbstractContextManager[TrainingRequest]:
+    """Return a context with the request; where it resumes a checkpoint file, it has a new run in
+    place of the file."""
+    if request.resume is None or not Path(request.resume).is_file():
+        return contextlib.nullcontext(request)
+    from rltools_host.training.file_runs import resumable  # with NumPy, which takes a while
+
+    return resumable(request)
+
+
 def train(
     request: TrainingRequest,
     make_screen: Callable[[TrainingView], Screen],
@@ -69,7 +81,7 @@ def train(
 
     `signals` pause the run; Ctrl-C quits if it is not one of them.
     """
-    with resumable(request) as request, open_plan(request) as plan:
+    with with_run_of_file(request) as request, open_plan(request) as plan:
         if request.built is None:
             build_program(plan)
         link = open_board(plan)

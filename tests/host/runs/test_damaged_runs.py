@@ -245,14 +245,6 @@ def test_sentences_name_the_key(
         RunFolder.open(path)
 
 
-def test_an_empty_experiment_is_not_an_unstated_one(template: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copytree(template, tmp_path / "run"))
-    document = json.loads((path / "run.json").read_bytes())
-    (path / "run.json").write_bytes(text_of({**document, "experiment": ""}))
-    with pytest.raises(RltError, match=r"run\.json is damaged \(experiment"):
-        RunFolder.open(path)
-
-
 def test_missing_keys_are_named(template: Path, tmp_path: Path, bench: Bench) -> None:
     path = tmp_path / "run"
     shutil.copytree(template, path)
