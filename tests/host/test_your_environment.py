@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -52,7 +53,7 @@ def test_the_guide_leads_to_a_policy_on_a_board(project_in_tree: Path) -> None:
             (project / name).write_text(text)
             continue
         for line in text.splitlines():
-            launcher, *words = line.split()
+            launcher, *words = shlex.split(line, comments=True)
             assert launcher == "./rlt", line
             said += call(sys.executable, "-m", "rltools_host", *words)
     returns = re.findall(r"finished 10,000 steps .* return (\S+) ±", said)
