@@ -229,7 +229,7 @@ def evaluate_gate(
     if find_group(name) is not None:
         group = GroupFolder.open(name)
         found, failed = of_group(group, notes, lambda folder: fly_run(folder, gate, is_kept, which))
-        rates = [*(result.all.rate for result in found.values()), *(0.0 for _ in failed)]
+        rates = rates_of(found, failed)
         rate, wanted = statistics.fmean(rates), PASSES if least is None else least
         fields = {
             "gate": gate.name,
@@ -273,6 +273,11 @@ def fly_run(
     return result, notes
 
 
+def rates_of(found: Mapping[RunName, GateResult], failed: Sequence[RunName]) -> list[float]:
+    """Return the rates of success of a group's runs; those that failed have 0."""
+    return [*(result.all.rate for result in found.values()), *(0.0 for _ in failed)]
+
+
 def gate_lines(
     gate: Gate,
     found: Mapping[RunName, GateResult],
@@ -296,7 +301,7 @@ def gate_lines(
         interval = f"{100 * low:.1f} to {100 * high:.1f}"
         rows.append((str(name.folder), percent(result.all.rate), interval, settled))
     rows += [(str(name.folder), percent(0), "-", "-") for name in failed]
-    rates = [*(result.all.rate for result in found.values()), *(0.0 for _ in failed)]
+    rates = rates_of(found, failed)
     passed = sum(rate >= least for rate in rates)
     return [
         f"{gate.flights:,} flights of each run's policy through the gate {gate.name}: "

@@ -258,6 +258,18 @@ def load_checkpoint(
     checkpoint, entries, state_sha256 = of_header(header, payload, path)
     if len(payload) <= payload_bytes:
         require_state(checkpoint, state_sha256, path)
+    require_experiment(checkpoint, entries, experiment, path)
+    return checkpoint
+
+
+def require_experiment(
+    checkpoint: Checkpoint,
+    entries: Mapping[str, TensorEntry],
+    experiment: ExperimentDescription,
+    path: Path,
+) -> None:
+    """Raise BoardMismatchError or DamagedFileError unless a checkpoint fits the experiment as it is
+    now."""
     if checkpoint.experiment != experiment.name:
         raise BoardMismatchError(
             f'{path} is of experiment "{checkpoint.experiment}", not of "{experiment.name}": '
@@ -275,10 +287,9 @@ def load_checkpoint(
             f'{path} has other tensors than experiment "{experiment.name}" now has: '
             f"check out {sources_of(checkpoint)}"
         )
-    if len(checkpoint.payload) != payload_bytes:
+    if len(checkpoint.payload) != _payload_bytes(experiment.tensors):
         raise damaged(path, "the sizes of its tensors do not add up to its length")
     require_values(path, checkpoint.hyperparameters, experiment, sources_of(checkpoint))
-    return checkpoint
 
 
 def sources_of(checkpoint: Checkpoint) -> str:

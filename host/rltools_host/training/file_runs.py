@@ -31,7 +31,7 @@ from rltools_host.runs.checkpoint import (
     IMAGE_MAGIC,
     Checkpoint,
     from_safetensors,
-    load_checkpoint,
+    require_experiment,
     split_file,
 )
 from rltools_host.runs.contents import Run
@@ -80,7 +80,8 @@ def run_of_file(name: str) -> str:
     digest = hashlib.sha256(data).hexdigest()[:HASH_DIGITS]
     folder = PROJECT.build / "opened" / f"{short(slug(path.stem) or 'run', LONGEST_STEM)}-{digest}"
     if not is_run(folder):
-        found = policy_in(path, data) if kind_of(path, data) == POLICY else checkpoint_in(path)
+        is_policy = kind_of(path, data) == POLICY
+        found = policy_in(path, data) if is_policy else checkpoint_in(path, data)
         with replace_folder(folder) as new:
             found.write(new)
     tell_assumptions(RunFolder.open(folder))
@@ -207,11 +208,11 @@ def contract_here(image: PolicyImage) -> str | None:
 # -- a checkpoint ----------------------------------------------------------------------------------
 
 
-def checkpoint_in(path: Path, with_policy: bool = True) -> FileRun:
+def checkpoint_in(path: Path, data: bytes, with_policy: bool = True) -> FileRun:
     """Return the run of a checkpoint; with_policy: also its policy, which the host's board
     computes."""
-    stated, _ = from_safetensors(content_of(path), path)
-    name = stated.experiment
+    checkpoint, entries = from_safetensors(data, path)
+    name = checkpoint.experiment
     if not is_here(name):
         has_task = experiments.GENERATED.fullmatch(name)
         raise UsageError(
@@ -222,7 +223,7 @@ def checkpoint_in(path: Path, with_policy: bool = True) -> FileRun:
             "experiments/, or work in its project"
         )
     description = experiments.describe(name)
-    checkpoint = load_checkpoint(path, description)
+    require_experiment(checkpoint, entries, description, path)
     values = default_values(description)
     values |= dict(checkpoint.hyperparameters)
     run = Run(
@@ -237,7 +238,7 @@ def checkpoint_in(path: Path, with_policy: bool = True) -> FileRun:
         learning=dict(description.learning),
         versions=dict(checkpoint.versions),
     )
-    files = {CHECKPOINT_FILE: content_of(path)}
+    files = {CHECKPOINT_FILE: data}
     if with_policy:
         files[POLICY_FILE] = policy_of(checkpoint, run.board)
     return FileRun(run, checkpoint.step, checkpoint.state_sha256, files)
@@ -267,12 +268,13 @@ def resumable(request: TrainingRequest) -> Iterator[TrainingRequest]:
     The new run is deleted where it does not begin.
     """
     path = Path(request.resume or "")
-    if kind_of(path, content_of(path)) != CHECKPOINT:
+    data = content_of(path)
+    if kind_of(path, data) != CHECKPOINT:
         raise UsageError(
             f"{path} is a policy, from which no training can continue: give the checkpoint "
             "(.safetensors) of its run"
         )
-    found = checkpoint_in(path, with_policy=False)
+    found = checkpoint_in(path, data, with_policy=False)
     run = found.run
     stem = f"{folder_date()}-{run.experiment}-{request.board or run.board}-s{run.seed}"
     folder = found.write(request.out or new_run_path(stem), state="paused").path
@@ -288,7 +290,7 @@ def imported_run(path: Path, out: Path | None = None) -> RunFolder:
     """Return a new run of a policy image or a checkpoint."""
     data = content_of(path)
     kind = kind_of(path, data)
-    found = policy_in(path, data) if kind == POLICY else checkpoint_in(path)
+    found = policy_in(path, data) if kind == POLICY else checkpoint_in(path, data)
     stem = short(slug(path.stem) or "run", LONGEST_STEM)
     path = out or new_run_path(f"imported-{stem}")
     folder = found.write(path, "imported" if kind == POLICY else "paused")

@@ -150,9 +150,7 @@ def evaluate(
             outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
             return np.array(outcome.returns)
     make = maker_for(env)
-    is_policy = isinstance(
-        act, Policy
-    )  # whose observations are flat; another function's are its own
+    is_policy = isinstance(act, Policy)  # it takes flat observations; another function its own
     environment = env if is_environment else made(make) if is_policy else make()
     try:
         return np.array([episode_return(act, environment, seed + i) for i in range(episodes)])

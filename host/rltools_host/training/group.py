@@ -88,6 +88,14 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
         return GroupTraining(group, plan, interruption, asked, cluster).train(make_screen)
 
 
+def jobs_on(cluster: RayCluster | None, plan: Plan, given: int | None) -> int:
+    """Return how many runs train at once: what is given, else what this machine or the cluster has
+    processors for."""
+    if cluster is not None and given is None:
+        return cluster.jobs(plan.request.threads)
+    return jobs_of(plan, given)
+
+
 @contextlib.contextmanager
 def scratch_folder(path: Path, *programs: Path | None) -> Iterator[Path]:
     """Create a folder, or take the one that a killed command has left; remove it in the end, with
@@ -148,9 +156,9 @@ class GroupTraining:
         self._cluster, self._losses = cluster, 0
         self._waiting: deque[Member] = deque()
         self._shared: dict[str, TrainingRequest] = {}
-        self._jobs = jobs_of(plan, group.content.jobs) if self._make_env is None else 1
-        if cluster is not None and group.content.jobs is None:
-            self._jobs = cluster.jobs(plan.request.threads)
+        self._jobs = 1
+        if self._make_env is None:
+            self._jobs = jobs_on(cluster, plan, group.content.jobs)
         self._settings = {v.name: v.settings for v in group.variants}
         self._plans = {v.name: plan.others.get(v.experiment or "", plan) for v in group.variants}
         self._programs = [each.program for each in (plan, *plan.others.values())]

@@ -41,11 +41,12 @@ from rltools_host.training.group import (
     copy_of_program,
     figures_of,
     group_document,
+    jobs_on,
     remove_scratch,
     scratch_folder,
     summary_of,
 )
-from rltools_host.training.group_plan import jobs_of, shared_request
+from rltools_host.training.group_plan import shared_request
 from rltools_host.training.hyperparameters import resized
 from rltools_host.training.parallel_runs import ParallelRuns, RunProcess
 from rltools_host.training.plan import Built, Plan, TrainingRequest
@@ -100,8 +101,7 @@ def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
         stack.enter_context(contextlib.closing(group))
         interruption = stack.enter_context(Interruption())
         interruption.armed = True
-        tuning = Tuning(group, plan, space, request, interruption, cluster)
-        tuning.began = began  # what compiles before the first trial counts
+        tuning = Tuning(group, plan, space, request, interruption, cluster, began)
         return tuning.tune(make_screen)
 
 
@@ -126,21 +126,21 @@ class Tuning:
         space: Sequence[Dimension],
         request: TuneRequest,
         interruption: Interruption,
-        cluster: RayCluster | None = None,
+        cluster: RayCluster | None,
+        began: float,
     ) -> None:
+        """Prepare a session that `began` at this time.monotonic(); what compiled since then counts
+        to its time."""
         content = group.content
         assert content.tune is not None
         self._group, self._plan, self._interruption = group, plan, interruption
         self._tune: Tune = content.tune
         self._cluster = cluster
-        if cluster is not None and content.jobs is None:
-            self._jobs = cluster.jobs(plan.request.threads)
-        else:
-            self._jobs = jobs_of(plan, content.jobs)
+        self._jobs = jobs_on(cluster, plan, content.jobs)
         storage = request.storage or group.path / STORAGE_FILE
         self._trials = Trials(storage, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
-        self._timeout_s, self.began = request.timeout_s, time.monotonic()
+        self._timeout_s, self._began = request.timeout_s, began
         self._members = [self._member(name) for name in group.run_names()]
         self._open: dict[str, OpenTrial] = {}  # by their names
         self._shared = TrainingRequest()
@@ -299,7 +299,7 @@ class Tuning:
         self._shared = replace(
             shared_request(self._group.content), seeds=(), jobs=None, built=built
         )
-        self._prepared_s = time.monotonic() - self.began
+        self._prepared_s = time.monotonic() - self._began
         self._update("training")
         content = self._group.content
         view = GroupView(
@@ -322,7 +322,7 @@ class Tuning:
 
     def _is_over(self) -> bool:
         """Return True if the time limit has passed; the runs in training are paused then."""
-        if self._timeout_s is None or time.monotonic() - self.began < self._timeout_s:
+        if self._timeout_s is None or time.monotonic() - self._began < self._timeout_s:
             return False
         self._runs.pause("the time is over: pausing")
         return True

@@ -161,14 +161,8 @@ def betaflight(path: Path, columns: Mapping[str, Array], facts: Mapping[str, str
     elif "(m/s" in units["accSmooth[0]"]:
         scale = 1.0
     else:
-        per_g = number_of(facts.get("acc_1G"))
-        if per_g is None:
-            per_g = LSB_PER_G
-            table.notes.append(
-                "assumed: accSmooth has 2048 for 1 g, as most boards have; state it by a line "
-                "acc_1G,N above the header"
-            )
-        scale = GRAVITY_M_S2 / per_g
+        meaning = f"accSmooth has {LSB_PER_G:g} for 1 g, as most boards have"
+        scale = GRAVITY_M_S2 / fact_or(LSB_PER_G, meaning, table, facts, "acc_1G")
     table.put_forces([values * scale for values in force])
     if attitude := group("imuQuaternion", 3):
         x, y, z = (values / QUATERNION for values in attitude)
@@ -183,6 +177,16 @@ def betaflight(path: Path, columns: Mapping[str, Array], facts: Mapping[str, str
         )
     put_betaflight_motors(path, table, group("motor", 4), group("eRPM", 4), facts)
     return table
+
+
+def fact_or(usual: float, meaning: str, table: Table, facts: Mapping[str, str], name: str) -> float:
+    """Return a number that stands above the header; without it the usual one, and note that it was
+    assumed."""
+    stated = number_of(facts.get(name))
+    if stated is not None:
+        return stated
+    table.notes.append(f"assumed: {meaning}; state it by a line {name},N above the header")
+    return usual
 
 
 def put_betaflight_motors(
@@ -203,14 +207,8 @@ def put_betaflight_motors(
             f"assumed: motor {low:g} to {high:g} is a fraction of the greatest rotor speed"
         )
     if speeds is not None and min(float(each.max()) for each in speeds) > 0.0:
-        poles = number_of(facts.get("motor_poles"))
-        if poles is None:
-            poles = POLES
-            table.notes.append(
-                "assumed: the motors have 14 poles, by which eRPM is divided; state it by a line "
-                "motor_poles,N above the header"
-            )
-        factor = 100.0 / (0.5 * poles)
+        meaning = f"the motors have {POLES:g} poles, by which eRPM is divided"
+        factor = 100.0 / (0.5 * fact_or(POLES, meaning, table, facts, "motor_poles"))
         table.put("rpm_{}", ROTORS, [speeds[index] * factor for index in BETAFLIGHT_MOTORS])
     elif motors is not None:
         table.notes.append(

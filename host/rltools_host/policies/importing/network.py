@@ -291,7 +291,7 @@ def check_stages(stages: Sequence[Stage]) -> None:
 
 def folded_numbers(stages: Sequence[Stage]) -> int:
     """Return about how many numbers the stages have when layers alone compute them: a matrix for
-    each scaling behind the first, and two of up to four rows an element for each clip."""
+    each scaling behind the first, and for a clip two, and two of twice the rows, at most."""
     total = sum(values.size for stage in stages for values in numbers_of(stage))
     for index, stage in enumerate(stages):
         if isinstance(stage, Normalize) and index > 0:
