@@ -68,7 +68,7 @@ SILENT_WAIT_S, ASK_AGAIN_S = 2.0, 0.05  # for another build
 TRAIN = "train"  # the program of firmware/build.json that trains
 LINK = "tree"  # in each build tree, to the sources
 COMPILING = re.compile(rb"^\[\d+/\d+\] (Building|Linking|Generating) ", re.MULTILINE)
-REGENERATING = b"--regenerate-during-build"  # CMake, which is no compiler
+REGENERATING = (b"--regenerate-during-build", b"VerifyGlobs.cmake")  # CMake, which is no compiler
 LOOK_S = 0.2  # between two looks at what a silent Ninja does
 PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
 COMPILER_ERROR = re.compile(
@@ -239,11 +239,16 @@ announce: Callable[[str], None] = aside  # that something is compiled, once in a
 
 
 def compiles(ninja: int) -> bool:
-    """Return whether Ninja has a command that runs; False where the system does not tell."""
+    """Return whether Ninja has a command that runs and is not CMake's own; False where the system
+    does not tell."""
     with contextlib.suppress(OSError):
         children = Path(f"/proc/{ninja}/task/{ninja}/children").read_text().split()
         commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
-        return any(command and REGENERATING not in command for command in commands)
+        itself = Path(f"/proc/{ninja}/cmdline").read_bytes()  # a child that is not yet its command
+        return any(
+            command not in (b"", itself) and not any(word in command for word in REGENERATING)
+            for command in commands
+        )
     return False
 
 

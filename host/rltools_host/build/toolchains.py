@@ -24,6 +24,7 @@ from rltools_host.tree import HIDE_OPTIONAL, PROJECT, TREE
 BUILDERS = {"cmake": "CMake", "platformio": "PlatformIO"}  # build/firmware.py calls them
 COMPILER_CACHE = "ccache"  # cmake/compiler_cache.cmake; `rlt test` installs it where it can
 WITHOUT_OPTIONAL = "without-optional"  # in build/, folders of links
+WHOLE_PATH = "RLT_WHOLE_PATH"  # what PATH was before
 # What tests look for besides the optional tools that toolchains name.
 HIDDEN_BESIDE = ("debootstrap", "llvm-*", "nodejs")
 EGL_VENDORS = "__EGL_VENDOR_LIBRARY_FILENAMES"  # where libglvnd looks for libraries to draw with
@@ -290,15 +291,18 @@ def optional_tools_are_hidden() -> bool:
     return os.environ.get(HIDE_OPTIONAL) == "1"
 
 
-def hide_optional_tools() -> None:
+def hide_optional_tools(*, again: bool = False) -> None:
     """Hide the optional tools from this process and its children, where HIDE_OPTIONAL is set.
 
     PATH becomes a folder of links to the other programs, and EGL finds no library.
+    again: link what was installed since.
     """
-    directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    is_done = any(Path(directory).parent.name == WITHOUT_OPTIONAL for directory in directories)
-    if not optional_tools_are_hidden() or is_done:
+    path = os.environ.get("PATH", os.defpath)
+    is_done = any(Path(part).parent.name == WITHOUT_OPTIONAL for part in path.split(os.pathsep))
+    if not optional_tools_are_hidden() or (is_done and not again):
         return
+    whole = os.environ.get(WHOLE_PATH, path) if is_done else path
+    directories = whole.split(os.pathsep)
     # Named after this PATH, so that a program with another one makes a folder of its own.
     digest = hashlib.sha256(os.pathsep.join(directories).encode(errors="surrogateescape"))
     shown = PROJECT.build / WITHOUT_OPTIONAL / digest.hexdigest()[:16]
@@ -309,7 +313,8 @@ def hide_optional_tools() -> None:
             if tool.optional and tool.is_program and tool.name != COMPILER_CACHE:
                 is_compiler = bool(toolchain.prefix) and tool.name == toolchain.compiler
                 patterns.append(f"{toolchain.prefix}*" if is_compiler else tool.name)
-                folders.add(os.path.dirname(os.path.realpath(shutil.which(tool.name) or "/")))
+                found = shutil.which(tool.name, path=whole)
+                folders.add(os.path.dirname(os.path.realpath(found or "/")))
     folders -= {os.path.realpath(directory) for directory in directories} | {"/"}
     links: dict[str, str] = {}
     for directory in directories:
@@ -320,7 +325,11 @@ def hide_optional_tools() -> None:
     shown.mkdir(parents=True, exist_ok=True)
     for name in {entry.name for entry in os.scandir(shown)} - links.keys():
         (shown / name).unlink(missing_ok=True)
-    for name, path in links.items():
+    for name, target in links.items():
         with contextlib.suppress(FileExistsError):
-            os.symlink(path, shown / name)
-    os.environ |= {"PATH": str(shown), EGL_VENDORS: os.devnull}
+            os.symlink(target, shown / name)
+    os.environ |= {
+        "PATH": path if is_done else str(shown),
+        WHOLE_PATH: whole,
+        EGL_VENDORS: os.devnull,
+    }

@@ -28,6 +28,7 @@ from rltools_host.build.toolchains import (
     group_is_there,
     group_note,
     group_stamp,
+    hide_optional_tools,
     packages_note,
     system_tools,
 )
@@ -236,6 +237,7 @@ def install_packages(missing: Sequence[Tool]) -> None:
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
         raise MissingToolError(f"apt-get could not install {packages}: see its message above")
+    hide_optional_tools(again=True)  # PATH may be a folder of links, without what is new
 
 
 def run_quietly(

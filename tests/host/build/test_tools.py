@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.build import tools
-from rltools_host.build.toolchains import EGL_VENDORS, hide_optional_tools
+from rltools_host.build.toolchains import EGL_VENDORS, WHOLE_PATH, hide_optional_tools
 from rltools_host.errors import MissingToolError
 from rltools_host.tree import HIDE_OPTIONAL, PROJECT, Tree
 
@@ -107,7 +107,7 @@ def test_optional_tools_can_be_hidden(tmp_path: Path, monkeypatch: pytest.Monkey
     names = ("clang++", "clang-tidy", "node", "riscv64-unknown-elf-objcopy")
     monkeypatch.setattr(PROJECT, "root", tmp_path / "project")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.defpath}")
-    for variable in (HIDE_OPTIONAL, EGL_VENDORS):
+    for variable in (HIDE_OPTIONAL, EGL_VENDORS, WHOLE_PATH):
         monkeypatch.setenv(variable, "0")
     hide_optional_tools()
     assert all(shutil.which(name) for name in names)
@@ -120,3 +120,7 @@ def test_optional_tools_can_be_hidden(tmp_path: Path, monkeypatch: pytest.Monkey
             "clang++",
             "libfuzzer",
         }
+    (tmp_path / "qemu-new").symlink_to("g++")  # as apt-get installs it
+    hide_optional_tools(again=True)
+    assert shutil.which("qemu-new")
+    assert not any(shutil.which(name) for name in names)
