@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreign_files import GOLDENS
+from foreign_files import FOLDER, GOLDENS
 from rltools_host.build import tools
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.importing import proof, state_dicts
-from rltools_host.policies.importing.network import ForeignPolicy, run
+from rltools_host.policies.importing.network import Activate, ForeignPolicy, run
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.reading import content_of, read_foreign, read_normalizer
@@ -149,17 +149,39 @@ def test_twice_as_many_outputs_as_actions_are_means_and_deviations() -> None:
 
 
 def test_a_policy_that_was_saved_without_its_algorithm() -> None:
-    """model.policy.save(), whose names are those of the archive's policy.pth."""
+    """The state_dict() of model.policy, whose names are those of the archive's policy.pth."""
     names = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
     table = {"state_dict": {k.replace("a.", ""): v for k, v in renamed(ACTOR, names).items()}}
     policy = policy_in_table(table, Given())
     assert policy.library == "Stable-Baselines3 PPO"
     assert policy.is_normalized is False
-    assert any(line.startswith("activation tanh") for line in policy.assumed)
+    for said in ("activation tanh", "no tanh behind its actions"):
+        assert any(line.startswith(said) for line in policy.assumed)
     last = {"0.weight": ACTOR["4.weight"], "0.bias": ACTOR["4.bias"]}
     hidden = {name: ACTOR[name] for name in ACTOR if name[0] != "4"}
     outputs = expected(hidden, X) @ last["0.weight"].T + last["0.bias"]
     np.testing.assert_allclose(run(policy.stages, X), outputs, atol=1e-12)
+
+
+SAVED = FOLDER / "sb3_ppo_relu_policy.pt"
+NO_SPACES: dict[str, Any] = {"observation_space": None, "action_space": None}
+
+
+def test_what_a_saved_policy_states_is_read() -> None:
+    """policy.save() writes the arguments of the policy's class: tanh was assumed for its ReLU, as
+    if the file did not say."""
+    policy = read_foreign(SAVED, SAVED.read_bytes(), Given())
+    assert Activate("relu") in policy.stages
+    assert policy.action_bounds is not None
+    assert [line.partition(" (")[0] for line in policy.assumed] == [
+        "policy class MlpPolicy",
+        "no normalizer of observations",
+    ]
+    with pytest.raises(DamagedFileError, match="says what its activations are: leave --act"):
+        read_foreign(SAVED, SAVED.read_bytes(), Given("tanh"))
+    table = {"action_net.0.weight": np.ones((2, 3))}
+    with pytest.raises(UnreadableError, match="does not say whether its actions end in tanh"):
+        policy_in_table({"state_dict": table}, Given(), {"data": NO_SPACES})
 
 
 def renamed(table: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
@@ -263,6 +285,23 @@ MODELS: dict[str, tuple[tuple[Node, ...], dict[str, Any]]] = {
         (FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Slice", "w a b c", "action")),
         {"a": np.array([1]), "b": np.array([-1]), "c": np.array([1])},
     ),
+    "a half whose size is computed": (  # x.chunk(2, -1)[0] in the exporter of before 2.5
+        (
+            *(FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Shape", "w", "shape")),
+            *(("Gather", "shape one", "width"), ("Add", "width one", "more")),
+            *(("Div", "more two", "half"), ("Mul", "half one", "end")),
+            ("Slice", "w none end one", "action"),
+        ),
+        {"none": np.array([0]), "one": np.array([1]), "two": np.array([2])},
+    ),
+    "its own number of rows": (  # x.view(x.size(0), -1)
+        (
+            *(FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Shape", "w", "shape")),
+            *(("Gather", "shape first", "row"), ("Unsqueeze", "row none", "rows")),
+            *(("Concat axis=0", "rows rest", "s"), ("Reshape", "w s", "action")),
+        ),
+        {"first": np.array(0), "none": np.array([0]), "rest": np.array([-1])},
+    ),
     "a shape that it has": (
         (FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Reshape", "w s", "action")),
         {"s": np.array([-1, 4])},
@@ -289,6 +328,29 @@ NOT_READ: dict[str, tuple[tuple[Node, ...], str]] = {
         (FIRST, ("Cast to=7", "h", "i"), ("Cast to=1", "i", "t"), LAST),
         "it makes its numbers INT64, by a Cast",
     ),
+    "a shape that grows": (
+        (
+            *(
+                FIRST,
+                ("Shape", "h", "s0"),
+                *(("Concat axis=0", f"s{i} s{i}", f"s{i + 1}") for i in range(40)),
+            ),
+            *(
+                ("Gather", "s40 zero", "n"),
+                ("Gemm", "h V C", "w"),
+                ("Slice", "w zero n zero", "action"),
+            ),
+        ),
+        "it is not an ONNX model, or it is damaged",
+    ),
+    "a size that grows": (
+        (
+            *(FIRST, ("Shape", "h", "s"), ("Gather", "s one", "n0")),
+            *(("Mul", f"n{i} n{i}", f"n{i + 1}") for i in range(60)),
+            *(("Gemm", "h V C", "w"), ("Slice", "w zero n60 one", "action")),
+        ),
+        "it is not an ONNX model, or it is damaged",
+    ),
     "an operator": ((FIRST, ("LeakyRelu", "h", "t"), LAST), 'operator "LeakyRelu", which is not'),
 }
 
@@ -298,7 +360,7 @@ NOT_READ: dict[str, tuple[tuple[Node, ...], str]] = {
 def test_what_a_chain_cannot_compute_is_named(name: str) -> None:
     nodes, sentence = NOT_READ[name]
     with pytest.raises(UnreadableError) as refused:
-        policy_in(model(nodes))
+        policy_in(model(nodes, zero=np.array([0]), one=np.array([1])))
     assert sentence in str(refused.value)
 
 
