@@ -17,11 +17,11 @@ from foreign_files import FOLDER, GOLDENS
 from rltools_host.build import tools
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.importing import proof, state_dicts
-from rltools_host.policies.importing.network import Activate, ForeignPolicy, run
+from rltools_host.policies.importing.network import Activate, ForeignPolicy, Normalize, run
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.reading import content_of, read_foreign, read_normalizer
-from rltools_host.policies.importing.run import read_policy
+from rltools_host.policies.importing.run import ImportRequest, read_policy
 from rltools_host.policies.importing.stable_baselines3 import policy_in_table
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
@@ -377,6 +377,74 @@ def test_half_precision_is_computed_in_single_and_said(kind: str, tmp_path: Path
     exact, half = imported.proofs
     assert exact.difference <= 1e-6 < half.difference <= 1e-2
     assert any("it computes in half precision" in note for note in imported.notes)
+
+
+# -- notes -----------------------------------------------------------------------------------------
+
+STATED = FOLDER / "leapp_stated.yaml"
+
+
+def described(folder: Path, *changes: tuple[str, str]) -> tuple[str, ...]:
+    """The notes on LEAPP's description with other words in it, as a policy of the quadrotor."""
+    import onnx
+
+    model = onnx.load(STATED.with_suffix(".onnx"))
+    text = STATED.read_text().replace("frequency: 100.0", "frequency: 500.0")  # the quadrotor's
+    for before, behind in changes:
+        assert before in text
+        text = text.replace(before, behind)
+    (entry,) = (each for each in model.graph.input if each.name == "rate")
+    if "name: rate" not in text:
+        entry.name = "robot::rate"
+        for node in model.graph.node:
+            node.input[:] = ["robot::rate" if x == "rate" else x for x in node.input]
+    (folder / "leapp_stated.onnx").write_bytes(model.SerializeToString())
+    file = folder / "policy.yaml"
+    file.write_text("\n".join(line for line in text.split("\n") if "sha256sum" not in line))
+    return read_policy(ImportRequest(file, contract="quadrotor", actions="same")).notes
+
+
+@needs_onnx
+def test_a_description_is_read_with_a_note_on_what_is_not_known(tmp_path: Path) -> None:
+    usual = described(tmp_path)
+    assert not any("LEAPP's format" in note or "does not name" in note for note in usual)
+    notes = described(
+        tmp_path,
+        ("name: rate", "name: 'robot::rate'"),  # it was no plain text
+        ("config version: '1.3'", "config version: '9.0'"),
+        ("      element_names: [[x, y, z]]\n", ""),
+    )
+    for beginning in (
+        'it is of LEAPP\'s format "9.0", and 1.3 is known here',
+        "the file does not name its 13 observations: their order is taken to be position_error_x",
+    ):
+        assert any(note.startswith(beginning) for note in notes)
+
+
+def test_a_channel_that_the_normalizer_has_not_seen_change_is_named() -> None:
+    """A deviation of 1e-6 makes of 0.001 the largest input."""
+    (golden,) = (each for each in GOLDENS if each.normalizer)
+    imported = read_policy(golden.request())
+    first, *others = imported.policy.stages
+    assert isinstance(first, Normalize)
+    contract = imported.target.contract
+    assert not any("hardly seen" in note for note in imported.notes)
+    inverse_std = first.inverse_std.copy()
+    inverse_std[1] = 1e6
+    stages = (Normalize(first.mean, inverse_std), *others)
+    policy = dataclasses.replace(imported.policy, stages=stages)
+    (note,) = proof.losses(policy, contract, [])
+    assert note.startswith(f"the normalizer has hardly seen {contract.observations[1].name} change")
+
+
+def test_a_policy_of_masks_in_a_place_without_them_is_named() -> None:
+    policy = read_policy(GOLDENS[0].request()).policy
+    contract = target_of_contract("pendulum").contract
+    assert proof.losses(policy, contract, []) == []
+    (note,) = proof.losses(dataclasses.replace(policy, asks_for_masks=True), contract, [])
+    assert note.startswith(
+        "it was trained with masks (MaskablePPO), and no observation here is one"
+    )
 
 
 # -- what is no policy -----------------------------------------------------------------------------
