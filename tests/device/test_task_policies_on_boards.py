@@ -1,5 +1,5 @@
-"""The policy of a task in Python that SAC has learnt, with its normalizer: the same bits here and on
-an emulated Cortex-M7, in firmware for the task's contract."""
+"""The policy of a task in Python that SAC has learned, with its normalizer: the same bits here and
+on an emulated Cortex-M7, in firmware for the task's contract."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Each command in README.md and docs/ is one that there is, with names of this tree; those of code
-blocks run, or the reason why they do not is stated here. Tutorials and the reference are run and
-written by themselves."""
+blocks run, or the reason why they do not is stated here. Tutorials are run by themselves
+(tests/host/commands/test_docs.py), and the reference is written."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ DOCUMENTS = (
         if not {"tutorials", "reference"} & set(path.parts)
     ),
 )
+TUTORIALS = sorted((TREE.root / "docs" / "tutorials").glob("*.md"))
+CELL = re.compile(r'^(?:\w+ = )?%rlt (?:--fails "[^"\n]*" )?(.+)$', re.MULTILINE)
 BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
 CALL = re.compile(r"(?:\./)?rlt ")
 PLACEHOLDER = re.compile(r"[A-Z][A-Z.\d_a-z]*|.*[…<].*|ID")  # RUN, FILE.csv, <board>
 MADE = ("ball-on-beam",)  # by `rlt new`, in these documents
+DESCRIBED = ("my-board",)  # by the reader
 
 
 def lines_of(document: Path) -> list[str]:
@@ -68,7 +71,7 @@ def sources_of_tests() -> str:
 @cache
 def names() -> dict[str, set[str]]:
     """What may stand behind an option."""
-    boards = {board.name for board in list_boards()} | {"all-emulated", "crazyflie"}
+    boards = {board.name for board in list_boards()} | {"all-emulated", "crazyflie", *DESCRIBED}
     return {
         "--board": boards,
         "--gate": {path.stem.replace("_", "-") for path in TREE.experiments.glob("gates/*.json")},
@@ -125,6 +128,13 @@ def test_commands_are_those_that_there_are(document: Path) -> None:
     found = [text for line in lines for text in complaints(line)]
     found += [text for line in quoted_in(document) for text in complaints(line, is_whole=False)]
     assert found == []
+
+
+def test_commands_of_tutorials_are_those_that_there_are() -> None:
+    """Most tutorials are executed with --slow only."""
+    lines = {path.stem: CELL.findall(path.read_text(encoding="utf-8")) for path in TUTORIALS}
+    assert sum(map(len, lines.values())) >= 30
+    assert [text for found in lines.values() for line in found for text in complaints(line)] == []
 
 
 def test_a_command_that_there_is_not_is_noticed() -> None:

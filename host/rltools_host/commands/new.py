@@ -174,6 +174,11 @@ def steps_of(text: str) -> str:
     return found[1].replace("_", "")
 
 
+def task_words(name: str, file: Path | str, files: Mapping[str, str]) -> str:
+    """Return what `rlt train` is given for a task in Python."""
+    return f"gym:{file}:{struct_of(name)} --steps {steps_of(*files.values())}"
+
+
 def assumption(texts: Sequence[str]) -> str:
     """Return the line on a contract's values that these files assume."""
     whole = "\n".join(texts)
@@ -192,8 +197,10 @@ def assumption(texts: Sequence[str]) -> str:
 def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
     """Return what a new project has beside the files of its first experiment."""
     in_firmware = f"experiments/{file_of(name)}.h" in files
+    task = name if in_firmware else task_words(name, f"experiments/{file_of(name)}.py", files)
     has_contract = f"contracts/{file_of(name)}.h" in files
     words = {
+        "train my-task": f"train {task}",
         "my-task": name,
         "my-experiment": name if in_firmware else OTHER_EXPERIMENT,
         "my-contract": name if has_contract else OTHER_CONTRACT,
