@@ -4,6 +4,7 @@ several exporters write them, and what is no policy. Each is imported or refused
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
@@ -501,6 +502,23 @@ def test_what_is_no_policy_is_named_with_the_way_on(name: str, tmp_path: Path) -
     with pytest.raises(DamagedFileError) as refused:
         read(path)
     assert sentence in str(refused.value)
+
+
+class Module:
+    """As torch.save(policy) writes it."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, Any] = {}
+
+
+def test_a_whole_module_is_named_with_the_way_on(tmp_path: Path) -> None:
+    path = tmp_path / "policy.pt"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("policy/data.pkl", pickle.dumps(Module(), 2))
+    with pytest.raises(
+        DamagedFileError, match=r"a whole module, .*: save its state_dict\(\) where"
+    ):
+        read(path)
 
 
 def test_a_folder_and_a_program_name_the_file_that_is_read(tmp_path: Path) -> None:
