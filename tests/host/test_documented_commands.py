@@ -98,7 +98,10 @@ def unknown_names(words: list[str]) -> Iterator[str]:
     if words[0] == "study" and not {*words[1:2]} <= known["study"]:
         yield f"{shlex.join(words)}: there is no such study"
     for word in words:
-        if word.startswith("examples/") and not (TREE.root / word).exists():
+        file, _, name = word.partition(":")  # and a function of it
+        path = TREE.root / file
+        is_there = path.exists() and (not name or f"def {name}(" in path.read_text())
+        if word.startswith("examples/") and not is_there:
             yield f"{shlex.join(words)}: there is no {word}"
 
 

@@ -179,8 +179,8 @@ def test_commands_without_a_run_work_there_too(installed: Path, tmp_path: Path) 
     assert listing(installed) == before
 
 
-@pytest.mark.slow  # Zig compiles its C++ library first: 70 s of a processor
-@pytest.mark.timeout(900)
+@pytest.mark.all
+@pytest.mark.timeout(900)  # Zig compiles its C++ library first
 def test_zig_in_place_of_this_machines_compiler_gives_the_same_bits(
     tmp_path: Path,
 ) -> None:
