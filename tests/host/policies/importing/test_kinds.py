@@ -23,7 +23,7 @@ from rltools_host.policies.importing.onnx_files import GROUP, policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.reading import content_of, read_foreign, read_normalizer
 from rltools_host.policies.importing.run import ImportRequest, read_policy
-from rltools_host.policies.importing.stable_baselines3 import policy_in_table
+from rltools_host.policies.importing.stable_baselines3 import network_of, policy_in_table
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
 
@@ -147,6 +147,17 @@ def test_twice_as_many_outputs_as_actions_are_means_and_deviations() -> None:
     first = proof.without_deviations(policy, contract)
     np.testing.assert_allclose(run(first.stages, X), run(policy.stages, X)[:, :1], rtol=1e-12)
     assert "its first 1 of 2 outputs are the actions" in first.assumed[-1]
+
+
+@pytest.mark.parametrize("second", ["shared_net.2", "policy_net.0"])
+def test_layers_that_an_older_stable_baselines3_shares_with_the_value(second: str) -> None:
+    """`net_arch=[8, 6]` and `net_arch=[8, dict(pi=[6], vf=[5])]`, before version 1.8."""
+    names = ("mlp_extractor.shared_net.0", f"mlp_extractor.{second}", "action_net")
+    table = renamed(ACTOR, names)
+    table |= under("mlp_extractor.value_net.", network(8, 5)) | network(5, 1, prefix="value_net.")
+    _, stages, _ = network_of(table, {}, ())
+    before = np.arctanh(expected(ACTOR, X))
+    np.testing.assert_allclose(run(stages, X), before, rtol=1e-9)
 
 
 def test_a_policy_that_was_saved_without_its_algorithm() -> None:
