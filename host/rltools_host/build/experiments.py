@@ -229,10 +229,22 @@ def install_requirements(name: str, subject: str = EXPERIMENT) -> None:
             tools.ensure_group(word)
 
 
+def task_in(path: Path) -> str:
+    """Return how a file's task is named: with its first class that derives from an Env, as far as
+    the text shows."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found = re.search(r"^class (\w+)\([^)]*\bEnv\b", text, re.MULTILINE)
+    return f"gym:{near_path(path)}:{found[1] if found else 'CLASS'}"
+
+
 def require_subject(subject: str, name: str, board: Board | None = None) -> None:
     """Raise UsageError unless there is one of this name and it fits the board."""
     known = names(subject)
     if name not in known and not is_generated(name, subject):
+        own = PROJECT.root / "experiments" / f"{name.replace('-', '_')}.py"
+        for path in (Path(name), own):
+            if subject == EXPERIMENT and path.suffix == ".py" and path.is_file():
+                raise UsageError(f"{near_path(path)} is a file of Python: name {task_in(path)}")
         raise unknown_name(subject, name, known)
     if board is not None and (missing := lacking(name, board, subject)):
         fitting = [other.name for other in list_boards() if not lacking(name, other, subject)]

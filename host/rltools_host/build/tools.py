@@ -33,7 +33,7 @@ from rltools_host.build.toolchains import (
     system_tools,
 )
 from rltools_host.errors import MissingToolError
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, near_path, quoted
 
 GROUPS = {
     "default": "command line, link, plots, CMake and Ninja",
@@ -133,7 +133,13 @@ def require(*names: str) -> None:
         raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
     stands_in = any(system_tools()[name].is_stood_in for name in names)
     if TREE.is_installed and stands_in and not users_cache().exists():
-        print(f"Compiling {FIRST_LINK}", file=sys.stderr)
+        say_first_link()
+
+
+@cache
+def say_first_link() -> None:
+    """Say once what takes long at the first use of Zig."""
+    print(f"Compiling {FIRST_LINK}", file=sys.stderr)
 
 
 def users_cache() -> Path:
@@ -145,7 +151,7 @@ def users_cache() -> Path:
 def install_stand_in(tool: Tool) -> None:
     """Install the packages of a compiler's stand-in, and link a first program with it."""
     ensure_group(tool.group)
-    print(f"Compiling {FIRST_LINK}", file=sys.stderr)
+    say_first_link()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "empty.cpp")
         source.write_text("int main() {}\n")
@@ -420,15 +426,22 @@ def ensure_group(group: str) -> None:
     if group_is_installed(group):
         return
     if TREE.is_installed:
-        raise MissingToolError(f"{group} is not installed in {sys.prefix}: {pip_line(group)}")
+        package = package_of(group)
+        raise MissingToolError(f"{package} is not installed in {sys.prefix}: {pip_line(group)}")
     set_up(group)
 
 
+def package_of(group: str) -> str:
+    """Return the name of a group's main package, as pip and a user call it."""
+    return MODULES[group].replace("_", "-")
+
+
 def pip_line(group: str) -> str:
-    """Return the line that installs a group into a user's environment."""
-    if group in EXTRAS:
-        return f"pip install '{DISTRIBUTION}[{EXTRAS[group]}]'"
-    return f"pip install {MODULES[group].replace('_', '-')}"
+    """Return the line that installs a group into the environment of this Python."""
+    what = f"'{DISTRIBUTION}[{EXTRAS[group]}]'" if group in EXTRAS else package_of(group)
+    is_active = shutil.which("pip") == os.path.join(os.path.dirname(sys.executable), "pip")
+    pip = "pip" if is_active else f"{quoted(near_path(Path(sys.executable)))} -m pip"
+    return f"{pip} install {what}"
 
 
 def set_up(group: str = "default") -> None:

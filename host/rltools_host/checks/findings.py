@@ -59,6 +59,7 @@ class Figures(Struct):
     episode_steps: int | None = None
     step_s: float | None = None
     wrappers: list[str] | None = None
+    assumed: Sequence[str] = ()  # sentences on what nobody states of a task
     steps: int | None = None  # of random actions, as all that follows
     episodes: int = 0
     terminated: int = 0

@@ -26,6 +26,7 @@ from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning,
 from rltools_host.checks.memory import policy_sizes
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
 from rltools_host.checks.wrappers import chain, wrapper_findings
+from rltools_host.environments.channels import assumptions
 from rltools_host.environments.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.environments.imports import made, make_first, one_line
 from rltools_host.environments.player import (
@@ -85,8 +86,10 @@ class Examiner:
             self.close()
             raise
         state.answered()
-        is_normalized = algorithms()[self.task.algorithm].has_rollouts
-        self.learning = Learning(is_normalized=is_normalized, can_scale=is_normalized)
+        has_rollouts = algorithms()[self.task.algorithm].has_rollouts
+        self.learning = Learning(
+            is_normalized=has_rollouts or self.task.normalizes, can_scale=has_rollouts
+        )
         self.box = self.environment.observation_space
         self.actions = ActionSpace(self.environment.action_space)
         self.names = [channel.name for channel in self.task.actions]
@@ -123,6 +126,7 @@ class Examiner:
         figures.observations, figures.actions = len(task.observations), len(task.actions)
         figures.hidden, figures.bytes = task.hidden, policy_sizes(task)
         figures.episode_steps, figures.step_s = task.episode_steps, task.step_interval_us * 1e-6
+        figures.assumed = assumptions(task)
         figures.wrappers = [type(each).__name__ for each in chain(self.environment)[:-1]]
         return found
 

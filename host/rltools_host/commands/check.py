@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -108,6 +109,7 @@ def figure_lines(name: str, figures: Figures, width: int) -> list[str]:
     if figures.algorithm:
         text += f", learned by {figures.algorithm}"
     lines = wrapped(text, width)
+    lines += [line for each in figures.assumed for line in wrapped(each, width)]
     if figures.steps is not None:
         lines += play_lines(figures, width)
     if figures.wrappers:
@@ -123,6 +125,18 @@ def play_lines(figures: Figures, width: int) -> list[str]:
             f"of which {figures.terminated:,} terminated"
         )
     lines = entry("played", played, width)
+    if (
+        figures.algorithm
+        and not figures.terminated
+        and mean
+        and mean < (figures.episode_steps or 0)
+    ):
+        lines += entry(
+            "cut off",
+            f"by the environment itself; say so by --set episode_steps={math.ceil(mean)}, as "
+            f"training plans its evaluations for {figures.episode_steps:,}",
+            width,
+        )
     reward = (
         f"{number(figures.reward_mean)} ± {number(figures.reward_std)} a step, from "
         f"{number(figures.reward_min)} to {number(figures.reward_max)}"

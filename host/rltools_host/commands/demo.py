@@ -21,7 +21,7 @@ import typer
 
 from rltools_host.build import cmake, experiments, firmware, tools
 from rltools_host.build.boards import Board, load_board
-from rltools_host.build.toolchains import PTS
+from rltools_host.build.toolchains import PTS, system_tools
 from rltools_host.commands.options import Json
 from rltools_host.errors import Interrupted, MissingToolError, RefusedError, UsageError
 from rltools_host.files import disk_error
@@ -165,6 +165,12 @@ def emphasized(text: str, stream: TextIO) -> str:
     return f"\033[1m{text}\033[0m" if stream.isatty() else text
 
 
+def found_as(name: str) -> str:
+    """Return a tool's name, or that of what stands in for it."""
+    tool = system_tools()[name]
+    return Path(tool.stand_in).name if tool.is_stood_in else name
+
+
 def look_for_tools(story: Story) -> None:
     """Install the compiler of this machine.
 
@@ -181,7 +187,7 @@ def look_for_tools(story: Story) -> None:
         if not story.here:
             raise
         story.left_out = str(error)
-    story.say(f"found {', '.join(name for name in names if name != PTS.name)}")
+    story.say(f"found {', '.join(found_as(name) for name in names if name != PTS.name)}")
     story.say("the rest takes about a minute of two processors, and some more to compile once")
 
 

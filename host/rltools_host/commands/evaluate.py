@@ -31,7 +31,7 @@ from rltools_host.policies.evaluation import (
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import TUNE, GroupFolder, RunName, statistics_of
-from rltools_host.runs.names import LAST, find_group, is_run
+from rltools_host.runs.names import LAST, find_group, is_run, of_one_run
 from rltools_host.screen.group_screen import summary_lines
 from rltools_host.tree import near_path
 
@@ -414,11 +414,11 @@ def command(
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
     request = EvaluationRequest(count, first, simulator, task, trace, which, against)
-    if find_group(run_name) is None:
+    group = find_group(run_name)
+    if group is None:
         run(run_name, request, json_output, least)
         return
-    if trace is not None:
-        raise UsageError(f"--trace is of one run, and {run_name} is a group: name a run of it")
-    if against is not None:
-        raise UsageError(f"--against is of one run, and {run_name} is a group: name a run of it")
+    for option, given in (("--trace", trace), ("--against", against)):
+        if given is not None:
+            raise of_one_run(option, group)
     evaluate_group(run_name, request, json_output, least)

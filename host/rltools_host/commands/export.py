@@ -27,7 +27,7 @@ from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMAT
 from rltools_host.policies.image_writing import restated
 from rltools_host.policies.statements import assumptions
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.names import LAST, find_group
+from rltools_host.runs.names import LAST, find_group, of_one_run
 
 # -- export ----------------------------------------------------------------------------------------
 
@@ -113,9 +113,9 @@ def report(run_name: str, output: Path | None, which: str, json_output: bool) ->
     from rltools_host.report.group_page import write_group_report
     from rltools_host.report.page import write_report
 
-    if find_group(run_name) is not None:
+    if (group := find_group(run_name)) is not None:
         if which != LAST:
-            raise UsageError(f"--which is of one run, and {run_name} is a group: name a run of it")
+            raise of_one_run("--which", group)
         path, _ = write_group_report(GroupFolder.open(run_name), output)
     else:
         path = write_report(run_name, output, which)

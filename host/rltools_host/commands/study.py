@@ -190,12 +190,13 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
     if best is not None:
         shown += [f"  best  trial {best['trial']}, return {best['value']:.1f}"]
         shown += [f"        {document['command']}"]
-    next_line = f"  next  {command_line('report', group)}"
+    next_lines = [document["resume"]] if document["resume"] else []
+    next_lines += [command_line("report", group), command_line("runs", "compare", group)]
     return [
         *shown,
         f"  runs  {group}",
-        next_line,
-        f"        {command_line('runs', 'compare', group)}",
+        f"  next  {next_lines[0]}",
+        *(f"        {line}" for line in next_lines[1:]),
     ]
 
 

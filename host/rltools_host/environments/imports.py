@@ -18,12 +18,14 @@ import sys
 import warnings
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
 
 from rltools_host.build import tools
 from rltools_host.build.catalog import NAMESPACE
+from rltools_host.build.experiments import task_in
 from rltools_host.environments.spaces import flattened
 from rltools_host.environments.task import MakeEnvironment, is_task
 from rltools_host.errors import RltError, UsageError, near_matches
@@ -177,6 +179,8 @@ def maker_of(source: str, episode_steps: int | None = None) -> MakeEnvironment:
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
         return maker_in_file(Path(file), attribute)
+    if name.endswith(".py") and Path(name).is_file():
+        raise UsageError(f"{source} names no class or function: name {task_in(Path(name))}")
     return lambda: make_by_id(name, episode_steps)
 
 
@@ -195,13 +199,23 @@ def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
         raise UsageError(f"{path} cannot be imported: {one_line(error)}") from None
     make = getattr(module, attribute, None)
     if not callable(make):
-        names = [name for name, value in vars(module).items() if isinstance(value, type)]
         raise UsageError(
             f'{path} has nothing to call that is named "{attribute}": '
-            f"{near_matches(attribute, names)}"
+            f"{near_matches(attribute, own_callables(module))}"
         )
     found: MakeEnvironment = make
     return found
+
+
+def own_callables(module: ModuleType) -> list[str]:
+    """Return the names of the classes and functions that a file defines itself."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if callable(value)
+        and getattr(value, "__module__", None) == module.__name__
+        and not name.startswith("_")
+    ]
 
 
 def make_by_id(name: str, episode_steps: int | None = None) -> Any:

@@ -26,7 +26,7 @@ from rltools_host.build.description import (
     usual_safe_value,
 )
 from rltools_host.documents import LARGEST_BOUND, shown
-from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.errors import DamagedFileError, UsageError, unknown_name
 from rltools_host.policies.core import Float32Array, activations
 from rltools_host.runs.contents import Run
 from rltools_host.runs.task import IntervalSource, Task
@@ -146,6 +146,11 @@ def safe_action_of(text: str, actions: Sequence[Channel]) -> SafeAction:
             index = names.index(name.strip())
             found[index] = safe_value(actions[index], value.strip())
         return tuple(found)
+    unknown = [name.strip() for name, equals, _ in named if equals and name.strip() not in names]
+    if unknown:
+        raise UsageError(
+            f"--safe-action {shown(text)}: {unknown_name('action', unknown[0], names)}"
+        )
     if len(words) != len(actions):
         listed = ", ".join(names)
         raise UsageError(

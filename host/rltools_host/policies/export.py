@@ -29,6 +29,7 @@ from rltools_host.policies.contract import (
 )
 from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.statements import stated_safe_action
 from rltools_host.tree import TREE, near_path
 
 RUNTIME = TREE.root / "integrations" / "c" / "rlt_policy.h"
@@ -112,6 +113,17 @@ def safe_output(image: PolicyImage) -> Float32Array:
         names = range(len(channel.choices))
         found += [float(number == value) for number in names] or [float(scaled)]
     return np.array(found, np.float32)
+
+
+def action_comment(image: PolicyImage) -> str:
+    """Return the actions, each with its safe value, and whether that is assumed."""
+    stated = stated_safe_action(image)
+    rows = channel_comment(image.actions).split("\n")
+    taken = image.runner.safe_action()[0]
+    for index, (channel, value, given) in enumerate(zip(image.actions, taken, stated, strict=True)):
+        word = channel.choices[int(value)] if channel.choices else f"{value:g}"
+        rows[index] += f"; safe: {comment_text(word)}{'' if given is not None else ', assumed'}"
+    return "\n".join(rows)
 
 
 def observation_comment(image: PolicyImage) -> str:
@@ -274,7 +286,7 @@ def c_header(image: PolicyImage) -> str:
         runtime=runtime()[0],
         step_interval=f"{image.step_interval_us:,}",
         observation_comment=observation_comment(image),
-        action_comment=channel_comment(image.actions),
+        action_comment=action_comment(image),
         experiment=string_literal(image.experiment),
         environment=string_literal(image.environment),
         state_sha256=image.state_sha256,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rltools_host.errors import UsageError, unknown_name
 from rltools_host.files import disk_error, load_json
-from rltools_host.tree import PROJECT, quoted
+from rltools_host.tree import PROJECT, near_path, quoted
 
 RUN_FILE = "run.json"
 GROUP_FILE = "group.json"  # of a folder of runs
@@ -39,7 +39,8 @@ def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
     """Return the folder of a run; UsageError if there is none.
 
     `run` is a path, a name under runs/, or `latest`, the newest run in the folder before it:
-    `latest` and `runs/latest` are that of runs/.
+    `latest` and `runs/latest` are that of runs/. UsageError if the newest is a group: an older run
+    is not what was meant.
     """
     runs_directory = runs_directory or PROJECT.runs
     path = Path(run)
@@ -47,7 +48,9 @@ def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
         return path
     if path.name == LATEST:
         folder = folder_of_latest(path, (RUN_FILE,), runs_directory)
-        if names := run_names(folder):
+        if names := run_names(folder, (RUN_FILE, GROUP_FILE)):
+            if not is_run(folder / names[-1]):
+                raise group_instead(folder / names[-1])
             return folder / names[-1]
         raise UsageError(f"there is no run in {folder}: train one first, or name its folder")
     if str(run):
@@ -55,7 +58,7 @@ def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
             if is_run(candidate):
                 return candidate
         if (group := find_group(run, runs_directory)) is not None:
-            raise UsageError(f"{group} is a group of runs: name one of them{example_of(group)}")
+            raise group_instead(group)
     known = run_names(runs_directory)
     raise unknown_name("run", str(run), known, last=SHOWN)
 
@@ -91,10 +94,23 @@ def is_group(path: Path) -> bool:
     return os.path.exists(path / GROUP_FILE)
 
 
+def group_instead(group: Path) -> UsageError:
+    """Return the error for a group where one run is asked for."""
+    return UsageError(f"{near_path(group)} is a group of runs: name one of them{example_of(group)}")
+
+
+def of_one_run(option: str, group: Path) -> UsageError:
+    """Return the error for an option that a group cannot have."""
+    return UsageError(
+        f"{option} is of one run, and {near_path(group)} is a group: name a run of it"
+        f"{example_of(group)}"
+    )
+
+
 def example_of(group: Path) -> str:
     """Return a clause with a run of the group."""
     for found in sorted(group.rglob(RUN_FILE)):
-        return f", such as {quoted(found.parent)}"
+        return f", such as {quoted(near_path(found.parent))}"
     return ""
 
 

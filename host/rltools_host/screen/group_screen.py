@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
-from rltools_host.lines import INDENT, UNLIMITED, folded
+from rltools_host.lines import INDENT, UNLIMITED, folded, plural, wrapped
 from rltools_host.screen.terminal import InPlace, can_show, duration, number
 from rltools_host.screen.training_screen import PLAIN_LINE_S
 from rltools_host.training.progress import (
@@ -262,16 +262,27 @@ def times(count: int) -> str:
 
 
 def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) -> list[str]:
-    """Return the statistics of the final returns, a row for each variant."""
-    known = [entry for entry in summary if entry["runs"]]
-    if not known:
+    """Return the statistics of the final returns, a row for each variant, and how many runs failed,
+    which have none."""
+    known = [entry for entry in summary if entry["runs"] or entry.get("failed")]
+    if not any(entry["runs"] for entry in known):
         return ["  no run has a final return yet"]
     rows: list[tuple[str, ...]] = [("return", "runs", "mean", "deviation", "worst", "median")]
     for entry in known:
         numbers = (entry[key] for key in ("mean", "std", "worst", "median"))
-        label = entry["label"] or "all seeds"
-        rows.append((label, str(entry["runs"]), *map(one_decimal, numbers)))
-    return indented(rows, width)
+        label, runs = entry["label"] or "all seeds", str(entry["runs"])
+        if lost := entry.get("failed"):
+            runs += f" of {entry['runs'] + lost}"
+        rows.append((label, runs, *map(one_decimal, numbers)))
+    lines = indented(rows, width)
+    if failed := sum(entry.get("failed") or 0 for entry in known):
+        lines += wrapped(
+            f"{plural(failed, 'run')} failed: mean, deviation, worst and median are of the others",
+            width,
+            INDENT,
+            INDENT,
+        )
+    return lines
 
 
 def indented(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:

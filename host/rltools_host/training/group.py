@@ -343,8 +343,11 @@ def summary_of(group: GroupFolder, members: Sequence[Member]) -> list[Figures]:
             and member.name.variant == variant.name
             and member.return_mean == member.return_mean
         ]
+        lost = sum(
+            member.state == FAILED and member.name.variant == variant.name for member in members
+        )
         label = {"variant": variant.name, "label": variant.label}
-        summary.append({**label, **statistics_of(returns)})
+        summary.append({**label, **statistics_of(returns), "failed": lost})
     return summary
 
 

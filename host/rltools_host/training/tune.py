@@ -21,6 +21,7 @@ from typing import NotRequired, TypedDict
 
 from msgspec import structs
 
+from rltools_host.build import tools
 from rltools_host.environments.task import SIZES, sizes_of
 from rltools_host.errors import (
     BoardError,
@@ -53,7 +54,7 @@ from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import FAILED, FINISHED, PRUNED, WAITING, GroupView, Member
 from rltools_host.training.ray_cluster import RayCluster
 from rltools_host.training.study import TuneRequest, plan_new_tuning, resume_tuning
-from rltools_host.training.trials import COMPLETE, Dimension, Trial, Trials
+from rltools_host.training.trials import COMPLETE, GROUP, Dimension, Trial, Trials
 from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
 from rltools_host.tree import command_line, near_path
@@ -92,6 +93,7 @@ def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
     if request.timeout_s is not None and not request.timeout_s > 0:
         raise UsageError(f"--timeout {request.timeout_s:g}: give seconds above 0")
     began = time.monotonic()
+    tools.ensure_group(GROUP)  # before anything is compiled for it
     with contextlib.ExitStack() as stack:
         cluster = None
         if request.training.ray is not None:

@@ -95,6 +95,9 @@ def test_which_boards_fit(generated: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert ": boards that fit: host" in str(refused.value)
     with pytest.raises(UsageError, match='unknown experiment "pendulum-td4"'):
         experiments.require_subject(EXPERIMENT, "pendulum-td4")
+    write(folder / "valve_ppo.py", "import gymnasium\n\n\nclass Valve(gymnasium.Env):\n")
+    with pytest.raises(UsageError, match=r"valve_ppo\.py is a file of Python: name gym:.*:Valve$"):
+        experiments.require_subject(EXPERIMENT, "valve-ppo")
     experiments.install_requirements("own-ppo")
     assert installed == []  # `hosted` is no group of packages
     experiments.install_requirements("ant-ppo")

@@ -89,8 +89,8 @@ def test_a_project_is_a_folder_in_which_commands_work(
     assert "py:SwingUp --steps 10000\n" in capsys.readouterr().out
     new.run(None, project=project / "my-cart", gymnasium=True)
     assert "train gym:experiments/my_cart.py:MyCart --steps 5000\n" in capsys.readouterr().out
-    training = "rlt train gym:experiments/my_cart.py:MyCart --steps 5000\n"
-    assert training in (project / "my-cart" / "README.md").read_text()
+    trains = "rlt train gym:experiments/my_cart.py:MyCart --steps 5000\n"
+    assert trains in (project / "my-cart" / "README.md").read_text()
     assert "= pendulum-td3\n" in (project / "my-cart" / "platformio.ini").read_text()
 
 

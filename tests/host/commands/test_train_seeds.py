@@ -278,7 +278,10 @@ def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     document = json.loads(output.splitlines()[-1])
     assert [run["state"] for run in document["runs"]] == ["finished", "failed", "finished"]
     assert document["state"] == "failed"
-    assert document["summary"][0]["runs"] == 2
+    assert (document["summary"][0]["runs"], document["summary"][0]["failed"]) == (2, 1)
+    assert " 2 of 3 " in errors
+    said = "  1 run failed: mean, deviation, worst and median are of the others"
+    assert said in errors.splitlines()
     sentence = document["runs"][1]["error"]
     assert "it was ended by SIGKILL" in sentence
     assert f"  seed 1: {sentence}" in errors.splitlines()

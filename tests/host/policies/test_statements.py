@@ -58,6 +58,8 @@ def test_an_export_holds_the_stated_safe_action(
     assert f"the action is {names[0]} 0.5, {names[1]} 0.25, the middle" in " ".join(said.split())
     written = export(str(valves), to, output, safe_action="0,-0.25")
     assert "0.0f, -0.25f" in safe_actions_in(written, to)
+    if to == "c":  # and states it to its reader
+        assert "0 to 1; safe: 0\n" in written.read_text()
     assert "assumed" not in capsys.readouterr().err
     export(str(valves), to, output, safe_action=f"{names[1]}=0.75")
     assert "0.5f, 0.75f" in safe_actions_in(written, to)
@@ -70,6 +72,7 @@ def test_an_export_holds_the_stated_safe_action(
     [
         ("1.01,0", "the safe action of .*: 1.01 lies outside of its range, 0 to 1"),
         ("0", "give a value for each of"),
+        ("valves=0", 'unknown action "valves": did you mean valve'),
     ],
 )
 def test_what_is_no_safe_action_is_refused(given: str, sentence: str, valves: Path) -> None:

@@ -41,18 +41,22 @@ def test_runs_of_one_moment_stand_by_their_numbers(tmp_path: Path) -> None:
 def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     runs = tmp_path / "runs"
-    first, last = made(runs / "first", 1), made(runs / "last", 2)
+    first = made(runs / "first", 1)
+    made(runs / "last", 2)
     group = made(runs / "g", 3, "group.json")
     inner = made(group / "s0", 1)
     assert find_run("first", runs) == find_run(first, runs) == first
-    assert find_run("latest", runs) == last
-    assert find_run("runs/latest", runs) == Path("runs/last")
+    for newest in ("latest", "runs/latest"):
+        with pytest.raises(UsageError, match=r"^runs/g is a group of runs: .* as runs/g/s0$"):
+            find_run(newest, runs)
     assert find_run("runs/g/latest", runs) == Path("runs/g/s0")
     assert find_group("latest", runs) == find_group("g", runs) == group
+    newest = made(runs / "newest", 4)
+    assert find_run("runs/latest", runs) == Path("runs/newest")
     monkeypatch.chdir(group)
-    assert find_run("./runs/latest/", runs) == last, "wherever one is"
+    assert find_run("./runs/latest/", runs) == newest, "wherever one is"
     assert find_run("runs/first", runs) == first
-    assert example_of(group) == f", such as {inner}"
+    assert example_of(group) == f", such as {inner.name}"
     assert example_of(first / "nothing") == ""
     made(runs / "latest", 0)  # one that somebody called so
     assert find_run(runs / "latest", runs) == runs / "latest"
