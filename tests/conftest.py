@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(skip)
+    if hasattr(config, "workerinput"):
+        begin_with_the_longest(items)
+
+
+def begin_with_the_longest(items: list[pytest.Item]) -> None:
+    """Put the files with the longest limit of a test first, then those with most tests: at the end
+    no worker has a long file while the others have none."""
+    limits: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        numbers[file] += 1
+        limit = item.get_closest_marker("timeout")
+        if limit is not None and item.get_closest_marker("skip") is None:
+            limits[file] = max(limits[file], limit.args[0])
+
+    def rank(item: pytest.Item) -> tuple[float, int]:
+        file = item.nodeid.partition("::")[0]
+        return -limits[file], -numbers[file]
+
+    items.sort(key=rank)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -18,19 +18,26 @@ def set_up_again(error: ModuleNotFoundError) -> NoReturn:
     package = Path(__file__).resolve().parent
     environment = package.parents[1] / ".venv"
     launcher = os.environ.get("RLT_COMMAND")
-    damage = f"{sys.prefix} is damaged ({error})"
-    if launcher and sys.flags.isolated and SET_UP_AGAIN not in os.environ:
+    is_launched = bool(launcher) and bool(sys.flags.isolated)
+    is_own = is_launched or Path(sys.prefix) == environment
+    damage = f"{environment if is_own else sys.prefix} is damaged ({error})"
+    remedy = "delete it, ./rlt sets it up again"
+    if is_launched and SET_UP_AGAIN not in os.environ:
         try:
             for stamp in ("rlt-environment.txt", "rlt-default.txt"):
                 (environment / stamp).unlink(missing_ok=True)
             print(f"{environment} is damaged ({error}): it is set up again", file=sys.stderr)
-            words = ["/bin/sh", launcher, *sys.argv[1:]]
+            words = ["/bin/sh", str(launcher), *sys.argv[1:]]
             os.execve(words[0], words, {**os.environ, SET_UP_AGAIN: "1"})
         except OSError as failure:
             damage += f", and cannot be repaired ({failure})"
+            if isinstance(failure, PermissionError):
+                remedy = "clone the tree for yourself and run ./rlt there"
     if (package / "tree").is_dir():  # installed from a wheel
         sys.exit(f"error: {damage}: pip install --force-reinstall rltools-host")
-    sys.exit(f"error: {damage}: delete it, ./rlt sets it up again")
+    if not is_own:
+        sys.exit(f"error: {sys.executable}: {error}; start {environment.parent / 'rlt'}")
+    sys.exit(f"error: {damage}: {remedy}")
 
 
 def start() -> NoReturn:

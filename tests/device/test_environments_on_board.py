@@ -15,18 +15,20 @@ from rltools_host.runs.folder import RunFolder
 
 @pytest.mark.all
 @pytest.mark.parametrize(
-    ("experiment", "steps", "choices"),
+    ("experiment", "steps", "epochs", "choices"),
     [
-        ("cartpole-dqn", "1200", ("left", "right")),
-        ("acrobot-ppo", "4096", ("clockwise", "none", "counterclockwise")),
-        ("racing-car-ppo", "2048", ()),
+        ("cartpole-dqn", "1200", None, ("left", "right")),
+        ("acrobot-ppo", "4096", 1, ("clockwise", "none", "counterclockwise")),
+        ("racing-car-ppo", "2048", 1, ()),
     ],
 )
 def test_learning_has_the_same_bits(
-    experiment: str, steps: str, choices: tuple[str, ...], tmp_path: Path
+    experiment: str, steps: str, epochs: int | None, choices: tuple[str, ...], tmp_path: Path
 ) -> None:
+    """PPO with one epoch of its ten: test_ppo_on_board.py has two."""
     images = []
     settings = ["--set", f"eval_freq={steps}", "--set", "n_eval_episodes=1", "--no-tensorboard"]
+    settings += [] if epochs is None else ["--set", f"n_epochs={epochs}"]
     for board in ("host", EMULATED):
         words = ["--steps", steps, *settings, "--out", str(tmp_path / board)]
         assert cli.run(["train", experiment, "--board", board, *words]) == 0
@@ -42,7 +44,7 @@ def test_a_recurrent_network_learns_with_the_same_bits(tmp_path: Path) -> None:
     """Here with two threads, too, and its policy's image. The run goes on from its checkpoint, and
     the policy is pushed to the board, which checks its sequences."""
     states, images = [], []
-    settings = ["--set", "eval_freq=4096", "--set", "n_eval_episodes=1", "--set", "n_epochs=2"]
+    settings = ["--set", "eval_freq=4096", "--set", "n_eval_episodes=1", "--set", "n_epochs=1"]
     settings.append("--no-tensorboard")
     for board in ("host", "host-threads", EMULATED):
         out = tmp_path / board

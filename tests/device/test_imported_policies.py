@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -17,25 +18,11 @@ from rltools_host.policies.importing.run import read_policy, save
 pytestmark = pytest.mark.all  # other processors
 
 INPUTS, SAMPLES = 30, 4
-# One of each source; ELU, SiLU, GELU, tanh and ReLU, GRU and LSTM, normalizers and what cuts off
-# observations.
-FILES = (
-    "sb3_ppo_vec_normalize.zip",
-    "sbx_ppo.zip",
-    "cleanrl_td3.cleanrl_model",
-    "rsl_rl.pt",
-    "rl_games.pth",
-    "skrl.pt",
-    "pytorch_gelu.pt",
-    "safetensors_silu.safetensors",
-    "cleanrl_dqn.cleanrl_model",
-    "sb3_ppo_cart_pole.zip",
-    "pytorch_gru.pt",
-    "rl_games_gru.pth",
-    "sb3_recurrent_ppo.zip",
-)
-# What a board adds are its kernels: each operation on each device (ReLU is in every other test of
-# theirs), each file on one of them; --exhaustive has more.
+# What a board adds are its kernels: ELU, SiLU, GELU and tanh, GRU and LSTM, a normalizer and what
+# cuts off observations on each device (ReLU is in every other test of theirs), and a choice on one
+# of them. Each source is read and compared on this machine (test_checkpoints.py); --exhaustive has
+# more.
+CHOOSING = "cleanrl_dqn.cleanrl_model"
 OF_EACH_OPERATION = (
     "sb3_ppo_vec_normalize.zip",
     "rsl_rl.pt",
@@ -52,7 +39,8 @@ def boards() -> list[str]:
 
 BOARDS = list({load_board(name).device: name for name in reversed(boards())}.values())
 CASES = [
-    (name, file) for name in BOARDS for file in (FILES if name == EMULATED else OF_EACH_OPERATION)
+    *((name, file) for name in BOARDS for file in OF_EACH_OPERATION),
+    (EMULATED, CHOOSING),
 ]
 # On every emulated board: a file of each of seven sources, and two that choose.
 ON_ALL_BOARDS = (
@@ -62,8 +50,7 @@ ON_ALL_BOARDS = (
 )
 OTHERS = [
     pytest.param(name, file, marks=pytest.mark.exhaustive)
-    for name in boards()
-    for file in ON_ALL_BOARDS
+    for name, file in (*itertools.product(boards(), ON_ALL_BOARDS), (EMULATED, "rl_games_gru.pth"))
     if (name, file) not in CASES
 ]
 

@@ -59,14 +59,18 @@ def trained(project: Path, *words: str) -> str:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("algorithm", "boards"),
-    [("td3", ("host", "host-threads")), ("sac", ("host", EMULATED))],
+    [
+        pytest.param("td3", ("host", "host-threads"), marks=pytest.mark.slow),
+        ("sac", ("host", EMULATED)),
+    ],
 )
 def test_it_learns_with_the_same_bits(
     algorithm: str, boards: tuple[str, str], project: Path
 ) -> None:
     """Learning starts after 100 steps: six updates before the checkpoint, six after it. What is
     normalized is the same code for both (off_policy.h), so one of them has threads and the other
-    is emulated, as TD3 is every day (test_training_on_board.py)."""
+    is emulated, as TD3 is every day (test_training_on_board.py). Threads with --slow: they are
+    those of any TD3 (test_training_on_threads.cpp)."""
     name = f"normalized-pendulum-{algorithm}"
     settings = ["--set", "eval_freq=1000", "--set", "n_eval_episodes=1"]
     states = []

@@ -1,6 +1,6 @@
 """Each command in README.md and docs/ is one that there is, with names of this tree; those of code
-blocks run, or the reason why they do not is stated here. Tutorials and the reference are run and
-written by themselves."""
+blocks run, or the reason why they do not is stated here. Tutorials are run by themselves
+(tests/host/commands/test_docs.py), and the reference is written."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ DOCUMENTS = (
         if not {"tutorials", "reference"} & set(path.parts)
     ),
 )
+TUTORIALS = sorted((TREE.root / "docs" / "tutorials").glob("*.md"))
+CELL = re.compile(r'^(?:\w+ = )?%rlt (?:--fails "[^"\n]*" )?(.+)$', re.MULTILINE)
 BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
 CALL = re.compile(r"(?:\./)?rlt ")
 PLACEHOLDER = re.compile(r"[A-Z][A-Z.\d_a-z]*|.*[…<].*|ID")  # RUN, FILE.csv, <board>
 MADE = ("ball-on-beam",)  # by `rlt new`, in these documents
+DESCRIBED = ("my-board",)  # by the reader
 
 
 def lines_of(document: Path) -> list[str]:
@@ -68,7 +71,7 @@ def sources_of_tests() -> str:
 @cache
 def names() -> dict[str, set[str]]:
     """What may stand behind an option."""
-    boards = {board.name for board in list_boards()} | {"all-emulated", "crazyflie"}
+    boards = {board.name for board in list_boards()} | {"all-emulated", "crazyflie", *DESCRIBED}
     return {
         "--board": boards,
         "--gate": {path.stem.replace("_", "-") for path in TREE.experiments.glob("gates/*.json")},
@@ -95,7 +98,10 @@ def unknown_names(words: list[str]) -> Iterator[str]:
     if words[0] == "study" and not {*words[1:2]} <= known["study"]:
         yield f"{shlex.join(words)}: there is no such study"
     for word in words:
-        if word.startswith("examples/") and not (TREE.root / word).exists():
+        file, _, name = word.partition(":")  # and a function of it
+        path = TREE.root / file
+        is_there = path.exists() and (not name or f"def {name}(" in path.read_text())
+        if word.startswith("examples/") and not is_there:
             yield f"{shlex.join(words)}: there is no {word}"
 
 
@@ -122,6 +128,13 @@ def test_commands_are_those_that_there_are(document: Path) -> None:
     found = [text for line in lines for text in complaints(line)]
     found += [text for line in quoted_in(document) for text in complaints(line, is_whole=False)]
     assert found == []
+
+
+def test_commands_of_tutorials_are_those_that_there_are() -> None:
+    """Most tutorials are executed with --slow only."""
+    lines = {path.stem: CELL.findall(path.read_text(encoding="utf-8")) for path in TUTORIALS}
+    assert sum(map(len, lines.values())) >= 30
+    assert [text for found in lines.values() for line in found for text in complaints(line)] == []
 
 
 def test_a_command_that_there_is_not_is_noticed() -> None:
@@ -219,7 +232,14 @@ def test_each_line_runs_or_says_why_not() -> None:
 
 @pytest.mark.all
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("session", SESSIONS)
+@pytest.mark.parametrize(
+    "session",
+    [
+        # The lines of a guide, which test_your_environment.py follows.
+        pytest.param(name, marks=pytest.mark.slow) if name in MADE else name
+        for name in SESSIONS
+    ],
+)
 def test_lines_of_the_documents_run(session: str) -> None:
     can_emulate = not missing_names(NEEDS)
     PROJECT.build.mkdir(exist_ok=True)

@@ -24,6 +24,7 @@ STRUCT = re.compile(
 )
 
 
+ON_POLICY, TWIN_CRITICS = "OnPolicy", "TwinCritics"  # structs that algorithms derive from
 NUMBERS, CHOICE, CHOICES = "numbers", "choice", "choices"
 ACTIONS = re.compile(r"^// Actions: (.+)$", re.MULTILINE)
 
@@ -36,6 +37,7 @@ class Algorithm:
     include: str  # the header, as C++ includes it
     struct: str
     has_rollouts: bool  # it is on-policy: no replay buffer
+    takes_normalizer: bool  # as an option, kNormalized; one with rollouts has its own
     actions: tuple[str, ...]  # what it learns of a task: NUMBERS, one CHOICE, several CHOICES
 
     @property
@@ -53,7 +55,7 @@ class Algorithm:
 def algorithms() -> Mapping[str, Algorithm]:
     """Return all algorithms by their names."""
     found = {}
-    bases = {"OnPolicy": ""}
+    bases = {}
     folder = TREE.include / "rltools" / "rl" / "algorithms"
     for header in sorted([*folder.glob("*.h"), *folder.glob("*/*.h")]):
         content = header.read_text(encoding="utf-8")
@@ -64,13 +66,20 @@ def algorithms() -> Mapping[str, Algorithm]:
             found[header.stem] = include, stated[1], actions
             bases[stated[1]] = stated[2]
     return {
-        name: Algorithm(name, include, struct, is_on_policy(struct, bases), actions)
+        name: Algorithm(
+            name,
+            include,
+            struct,
+            derives_from(ON_POLICY, struct, bases),
+            derives_from(TWIN_CRITICS, struct, bases),
+            actions,
+        )
         for name, (include, struct, actions) in found.items()
     }
 
 
-def is_on_policy(struct: str, bases: Mapping[str, str]) -> bool:
-    return struct == "OnPolicy" or (struct in bases and is_on_policy(bases[struct], bases))
+def derives_from(base: str, struct: str, bases: Mapping[str, str]) -> bool:
+    return struct == base or (struct in bases and derives_from(base, bases[struct], bases))
 
 
 def listed() -> str:

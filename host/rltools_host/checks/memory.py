@@ -185,7 +185,7 @@ def image_sizes(task: Task, hidden: Sequence[int]) -> dict[str, int]:
         Layer("identity", np.zeros(pair, np.float32), np.zeros(pair[1], np.float32))
         for pair in pairwise(widths)
     ]
-    is_normalized = algorithms()[task.algorithm].has_rollouts
+    is_normalized = task.normalizes or algorithms()[task.algorithm].has_rollouts
     normalizer = (np.zeros(inputs), np.zeros(inputs)) if is_normalized else None
     example_words = inputs + 1 + outputs + len(task.actions)  # docs/policy_image.md
     image = assembled(

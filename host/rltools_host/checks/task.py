@@ -86,8 +86,10 @@ class Examiner:
             self.close()
             raise
         state.answered()
-        is_normalized = algorithms()[self.task.algorithm].has_rollouts
-        self.learning = Learning(is_normalized=is_normalized, can_scale=is_normalized)
+        has_rollouts = algorithms()[self.task.algorithm].has_rollouts
+        self.learning = Learning(
+            is_normalized=has_rollouts or self.task.normalizes, can_scale=has_rollouts
+        )
         self.box = self.environment.observation_space
         self.actions = ActionSpace(self.environment.action_space)
         self.names = [channel.name for channel in self.task.actions]

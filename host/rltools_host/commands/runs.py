@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rltools_host.commands.options import Json, leave, refuse
+from rltools_host.commands.options import Json, leave, refuse, run_named
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json
 from rltools_host.lines import aside, columns, folded, without_commands
@@ -131,7 +131,8 @@ def compare_runs(
 
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(f"--threshold {threshold}: give a number")
-    comparison = compare(names, threshold, takes_any, joins)
+    runs = [str(run_named(name)) for name in names]
+    comparison = compare(runs, threshold, takes_any, joins)
     document = comparison.document()
     if output is not None:
         document["path"] = str(write_comparison(comparison, output))

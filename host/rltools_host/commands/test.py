@@ -86,7 +86,8 @@ def run(daily: bool, rest: bool, expression: str | None, options: Sequence[str])
     targets = ["cpp_tests"] * daily + ["cpp_tests_all"] * rest
     labels = [] if daily and rest else ["-L" if rest else "-LE", "^all$"]
     workers = min((os.cpu_count() or 1) + 1, MAX_WORKERS)  # one more: some tests wait in real time
-    pytest = ["-n", str(workers), "--dist", "loadfile", *options, "tests"]
+    pytest = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
+    pytest += [*options, "tests"]  # in the order of tests/conftest.py: the longest first
     pytest += ["--all"] if daily and rest else ["--rest"] if rest else []
     if expression:
         try:

@@ -79,17 +79,23 @@ struct {struct} {{
   using Algorithm = {algorithm_type};
   using Actor = Algorithm::TaskActor<Environment, {hidden}>;
   using Critic = Algorithm::TaskCritic<Environment, {hidden}>;
-  using Hyperparameters = TaskHyperparametersOf<Algorithm, Environment>;
+  using Hyperparameters = {hyperparameters};
   static constexpr int kEnvironments = {environments:d};
   static constexpr int kEpisodeSteps = {episode_steps:d};
   static constexpr int kBatchSize = {batch_size:d};
   static constexpr int kTileRows = {tile_rows};
   static constexpr int kReplayCapacity = {buffer_size:d};
   static constexpr int kRolloutSteps = {n_steps:d};
-}};
+{normalizer}}};
 
 }}  // namespace rlt
 """
+
+
+# Of a task that is not `normalizes`, and of one that is: those of before have their own.
+HYPERPARAMETERS = "TaskHyperparametersOf<Algorithm, Environment>"
+WITH_NORM_OBS = f"WithNormObs<{HYPERPARAMETERS}>"
+NORMALIZER = "  static constexpr bool kNormalized = true;\n"
 
 
 def float_literal(value: float) -> str:
@@ -178,6 +184,8 @@ def experiment_text(task: Task, struct_name: str, contract_name: str, digest: by
         tile_rows=tile_rows(sizes.batch_size),
         buffer_size=sizes.buffer_size,
         n_steps=sizes.n_steps,
+        hyperparameters=WITH_NORM_OBS if task.normalizes else HYPERPARAMETERS,
+        normalizer=NORMALIZER if task.normalizes else "",
     )
 
 

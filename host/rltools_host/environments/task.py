@@ -184,6 +184,7 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         safe_action=safe if any(value is not None for value in safe) else (),
         step_interval_from=interval_from,
         unbounded=unbounded(seen, stated, bounds),
+        normalizes=algorithms()[algorithm].takes_normalizer,
     )
     return with_picture(task, metadata.get("picture"), name)
 

@@ -247,9 +247,10 @@ def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Itera
         alone = RunFolder.open(name)
         shown_path = str(near_path(alone.path))
         runs = {alone.content.seed or 0: alone}
-        if not (points := points_of(runs)) and alone.content.imported is not None:
+        points = points_of(runs)
+        if not points and not alone.content.sessions:
             raise UsageError(
-                f"{shown_path} was imported, and has no evaluations of a training to compare: "
+                f"{shown_path} was made of a file, and has no evaluations of a training: "
                 f"see its return by {command_line('evaluate', shown_path)}"
             )
         if not points:

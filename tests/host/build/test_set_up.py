@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.all  # packages are installed anew
 
+SYSTEM_PYTHON = "/usr/bin/python3"
 MAIN = TREE.root / "host/rltools_host/__main__.py"
 
 
@@ -95,6 +98,62 @@ def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> No
         patch.setattr(TREE, "root", tmp_path)
         with tools.environment_lock():
             assert ended.exists()
+
+
+@pytest.fixture
+def tree_of_root() -> Iterator[Path]:
+    """One that other users may enter, with a .venv that was set up."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    if not os.path.exists(SYSTEM_PYTHON):
+        pytest.skip(f"needs {SYSTEM_PYTHON}, which each user may start")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        tree = new_tree(Path(folder))
+        shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
+        (tree / ".venv/bin").mkdir(parents=True)
+        for name in ("rlt-environment.txt", "rlt-default.txt"):
+            shutil.copy(tree / "host/requirements/default.txt", tree / ".venv" / name)
+        yield tree
+
+
+@pytest.mark.parametrize("closed", [".venv", "home", "nothing"])
+def test_another_users_venv_is_named(closed: str, tree_of_root: Path) -> None:
+    """Which may not be read, whose Python lies in a home, or which is damaged."""
+    venv, home = tree_of_root / ".venv", tree_of_root.parent / "home"
+    home.mkdir()
+    python = home / "python3" if closed == "home" else venv.parent / "python3"
+    python.symlink_to(SYSTEM_PYTHON)
+    (venv / "bin/python").symlink_to(python)
+    if closed != "nothing":
+        (home if closed == "home" else venv).chmod(0o700)
+    called = subprocess.run(
+        [tree_of_root / "rlt", "doctor"],
+        env={"PATH": os.environ["PATH"], "RLT_PYTHON": SYSTEM_PYTHON},
+        capture_output=True,
+        text=True,
+        user=65534,
+        group=65534,
+        extra_groups=[],
+    )
+    error = called.stderr.strip()
+    assert called.returncode in (1, 3)
+    assert error.startswith(f"error: {venv}"), error
+    assert "\n" not in error
+    assert "clone the tree for yourself" in error
+
+
+def test_a_python_of_the_users_own_is_not_called_damaged(tree: Path) -> None:
+    """Of which `delete it` would be wrong."""
+    shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
+    (tree / "host/rltools_host/commands/cli.py").write_text("import nothing_of_this_name")
+    command = [sys.executable, str(tree / "host/rltools_host/__main__.py"), "doctor"]
+    environment = {**os.environ, "PYTHONPATH": str(tree / "host")}
+    environment.pop("RLT_COMMAND", None)
+    called = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert called.stderr == (
+        f"error: {sys.executable}: No module named 'nothing_of_this_name'; start {tree / 'rlt'}\n"
+    )
 
 
 # -- packages --------------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ def test_two_tasks_of_one_name_have_headers_of_their_own(generated: Path) -> Non
         {"solved_return": 3.0},
         {"step_interval_us": 12_345},
         {"algorithm": "td3"},
+        {"normalizes": False},
         {"environment": "other"},
         {"sizes": {"batch_size": 128}},
         {"observations": "m"},
@@ -116,6 +117,27 @@ def test_whatever_is_compiled_in_is_in_the_name(changes: dict[str, Any]) -> None
     after = changed(before, **{name: value})
     assert headers_of(after).experiment != headers_of(before).experiment
     assert headers_of(after).digest != headers_of(before).digest
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [
+        ("sac", "gym-task-sac-de8aab3b4af24a46"),
+        ("td3", "gym-task-td3-e2d9016c26608c83"),
+        ("ppo", "gym-task-ppo-4a605b619683d280"),
+    ],
+)
+def test_the_header_of_a_run_of_before_is_the_same_to_the_byte(algorithm: str, name: str) -> None:
+    """As commit 54baf003 wrote it: without a normalizer, but for that of PPO's own. A task of now
+    has one of SAC and of TD3."""
+    now = task(algorithm=algorithm)
+    stored = to_builtins(now)
+    assert stored.pop("normalizes", False) == (algorithm != "ppo")
+    before: Run = typed({"gymnasium": stored}, Run)
+    assert before.gymnasium is not None
+    assert headers_of(before.gymnasium).experiment == name
+    text = headers_of(now).experiment_text
+    assert ("kNormalized = true" in text) == ("WithNormObs" in text) == (algorithm != "ppo")
 
 
 @pytest.mark.parametrize(

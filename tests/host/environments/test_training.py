@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import gymnasium_points
 from gymnasium_points import (
@@ -30,10 +32,11 @@ from rltools_host.boards.push import PushRequest
 from rltools_host.boards.training import TrainingClient
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate, policies
-from rltools_host.environments import server_start
+from rltools_host.environments import server_socket, server_start
 from rltools_host.environments.environment_server import LIMIT_VARIABLE
 from rltools_host.environments.headers import subject_of_run
 from rltools_host.environments.server_start import ServerProcess
+from rltools_host.environments.task import task_of
 from rltools_host.errors import (
     EnvironmentLostError,
     Interrupted,
@@ -43,6 +46,7 @@ from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.task import Task
 from rltools_host.training import from_python
 from rltools_host.training import run as training_run
 from rltools_host.training.progress import Screen, TrainingView
@@ -196,6 +200,37 @@ def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
     assert np.allclose(observations[truncated, 1], 0.1 * gymnasium_points.STEPS)
 
 
+def test_the_policy_s_normalizer_is_of_what_actions_answered(point: dict[str, Any]) -> None:
+    """Mean and deviation over the first observation and that of each step, as NumPy computes them;
+    the image has them."""
+    arrays = state(Path(point["run"]))
+    flags = arrays["replay/flags"].reshape(-1)
+    position = int(arrays["replay/position"].reshape(-1)[0])
+    answered = np.append(np.flatnonzero(flags & 1), position)
+    seen = arrays["replay/observation"].reshape(-1, 2)[answered].astype(float)
+    assert len(seen) == 101
+    assert arrays["normalizer/count"].reshape(-1)[0] == 101
+    deviation = np.sqrt(seen.var(axis=0) + 1e-4)  # kNormalizerEpsilon
+    image = parse_policy(read_run_policy(Path(point["run"])).data)
+    assert image.normalizer is not None
+    mean, inverse = image.normalizer
+    np.testing.assert_allclose(mean, seen.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(inverse, 1 / deviation, rtol=1e-6)
+    image.verify()
+
+
+def test_a_run_goes_on_with_its_normalizer_to_the_same_bits(
+    tmp_path: Path, point: dict[str, Any]
+) -> None:
+    """Twice from the same checkpoint: its count goes on, the new episode's first one included."""
+    ends = []
+    for name in ("one", "other"):
+        shutil.copytree(point["run"], tmp_path / name)
+        ends.append(train_task(Point, resume=str(tmp_path / name), steps=160)["state_sha256"])
+        assert state(tmp_path / name)["normalizer/count"].reshape(-1)[0] == 101 + 1 + 60
+    assert ends[0] == ends[1]
+
+
 def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any]) -> None:
     run = Path(raising["run"])
     sentence = raising["environment_fault"]
@@ -316,6 +351,36 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
     assert RunFolder.open(tmp_path / "run").content.gymnasium == folder.content.gymnasium
 
 
+@pytest.mark.all  # 6 s of the compiler
+def test_a_run_of_before_goes_on_without_a_normalizer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its task does not say that it normalizes: its program is the one of then. norm_obs=0 learns
+    the same."""
+    off = {"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2, "norm_obs": 0}
+    TRAIN(Point, steps=100, hyperparameters=off, out=tmp_path / "off")
+
+    def of_before(*arguments: Any) -> Task:
+        return replace(task_of(*arguments), normalizes=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server_socket, "task_of", of_before)
+        TRAIN(Point, steps=100, out=tmp_path / "before")
+    assert "norm_obs" not in document_of(RunFolder.open(tmp_path / "before"))["hyperparameters"]
+    for steps in (100, 160):
+        if steps > 100:
+            for name in ("off", "before"):
+                train_task(Point, resume=str(tmp_path / name), steps=steps)
+        learnt, then = state(tmp_path / "off"), state(tmp_path / "before")
+        assert learnt.keys() - then.keys() == {name for name in learnt if "normalizer/" in name}
+        assert then["progress/step"].reshape(-1)[0] == steps
+        assert all(np.array_equal(learnt[key], then[key], equal_nan=True) for key in then)
+    images = [read_run_policy(tmp_path / name) for name in ("off", "before")]
+    assert images[1].normalizer is None
+    for image in images:
+        image.verify()
+
+
 @pytest.mark.all
 def test_a_board_is_built_for_the_contract_of_a_run(point: dict[str, Any]) -> None:
     run = point["run"]
@@ -328,7 +393,7 @@ def test_a_board_is_built_for_the_contract_of_a_run(point: dict[str, Any]) -> No
     assert outcome.activated
 
 
-@pytest.mark.all
+@pytest.mark.slow  # with --all a servo: tests/examples/test_gymnasium_task.py
 def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
     """Untrained policies have returns of about -1,200."""
     result = train_task("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")

@@ -11,7 +11,7 @@ import pytest
 
 from checkpoint_files import with_metadata
 from quadrotor_policies import controller
-from rltools_host.commands import import_policy
+from rltools_host.commands import cli, import_policy
 from rltools_host.commands.options import run_named
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.policies.evaluation import EvaluationRequest, evaluated
@@ -61,6 +61,14 @@ def test_a_file_has_the_policy_and_the_episodes_of_its_run(
     request = EvaluationRequest(episodes=3)
     assert evaluated(folder, request)[0].returns == evaluated(trained, request)[0].returns
     assert run_named(str(saved[suffix])) == found
+
+
+def test_a_comparison_says_that_a_file_has_no_evaluations(
+    saved: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in saved.values():
+        assert cli.run(["runs", "compare", str(file)]) == UsageError.exit_code
+        assert "was made of a file, and has no evaluations of a training" in capsys.readouterr().err
 
 
 def test_training_continues_a_file_to_the_bits_of_one_run(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "pendulum_sac.h"
@@ -36,6 +37,11 @@ struct Normalized : E {
 template <class E>
 struct Averaged : E {
   static constexpr int kAveragedUpdates = 5;
+};
+// As of a task of Gymnasium's: the run says whether it normalizes.
+template <class E>
+struct Deciding : Normalized<E> {
+  using Hyperparameters = WithNormObs<typename E::Hyperparameters>;
 };
 using NormalizedTd3 = Normalized<PlainTd3>;
 using NormalizedSac = Normalized<PlainSac>;
@@ -191,6 +197,31 @@ TEST_CASE("a normalizer that changes no observation changes nothing that is lear
   CHECK(parameters(plain) != parameters(run));
 }
 
+TEST_CASE_TEMPLATE("norm_obs says whether a run normalizes", E, PlainTd3, PlainSac) {
+  Run<E> plain(6);
+  Run<Normalized<E>> normalized(6);
+  Run<Deciding<E>> on(6), off(6);
+  begin(plain);
+  begin(normalized);
+  begin(on);
+  REQUIRE(on.training.hyperparameters.norm_obs());
+  constexpr int kLast = Deciding<E>::Hyperparameters::kCount - 1;
+  REQUIRE(std::string_view(off.training.hyperparameters.info(kLast).name) == "norm_obs");
+  REQUIRE(off.training.hyperparameters.set_bits(kLast, 0));
+  begin(off);
+  for (const std::uint32_t steps : {100u, 40u}) {
+    plain.train(Generic{}, steps);
+    normalized.train(Generic{}, steps);
+    on.train(Generic{}, steps);
+    off.train(Generic{}, steps);
+    CHECK(parameters(on) == parameters(normalized));
+    CHECK(parameters(off) == parameters(plain));
+    CHECK(parameters(off) != parameters(on));
+  }
+  CHECK(plain.learner->progress.updates > 20);
+  CHECK(off.learner->normalizer.count == 0);
+}
+
 TEST_CASE("the policy is the actor's average, and learning does not know of it") {
   using E = AveragedSac;
   using Plain = NormalizedSac;
@@ -256,6 +287,6 @@ TEST_CASE_TEMPLATE("the deployed policy normalizes as the one that was trained, 
 }
 
 TEST_CASE_TEMPLATE("a run goes on from any of its states, on any device", E, NormalizedTd3,
-                   AveragedSac) {
+                   AveragedSac, Deciding<PlainSac>) {
   training_run::check_goes_on<E>(Generic{}, 60);
 }

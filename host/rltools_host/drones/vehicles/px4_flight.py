@@ -47,6 +47,7 @@ from rltools_host.drones.vehicles.px4_state import (
     settings_of_sih,
 )
 from rltools_host.errors import Interrupted, RefusedError, RltError
+from rltools_host.interruption import Interruption
 from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.names import LAST
@@ -227,8 +228,12 @@ class Px4Flight:
 
     def keep_or_give_up(self) -> None:
         if self.result.all_succeeded:
-            self._policies.confirm()
-            self.result.kept = True
+            with Interruption() as interruption:  # else nobody knows whether PX4 has kept it
+                interruption.armed = True
+                self._policies.confirm()
+                self.result.kept = True
+            if interruption.requested:
+                raise KeyboardInterrupt
         else:
             self.give_up()
 
@@ -366,7 +371,8 @@ def failure_of(error: BaseException, result: FlightResult) -> RltError:
     if result.crash and result.crash not in str(error):
         left = f"; {result.crash}{left}"
     if not isinstance(error, RltError):
-        return Interrupted(f"interrupted{left}")
+        kept = "; PX4 has kept the policy" if result.kept else ""
+        return Interrupted(f"interrupted{left}{kept}")
     return RefusedError(f"{error}{left}") if left else error
 
 

@@ -142,8 +142,9 @@ class CrashWatch:
     def take(self, sample: Sample) -> None:
         if not sample.is_sound:
             return
+        speed = max(sample.velocity_ned[2], falling_m_s(self._last, sample))
         self._last = sample
-        height, speed = self.height_m, sample.velocity_ned[2]
+        height = self.height_m
         self._highest_m = max(self._highest_m, height)
         if self.found:
             return
@@ -179,6 +180,19 @@ class CrashWatch:
             for now, then in zip(self._last.position_ned, self._ground.position_ned, strict=True)
         )
         return math.hypot(north, east)
+
+
+def falling_m_s(before: Sample, sample: Sample) -> float:
+    """Return the speed downwards between two samples; 0 where the first does not fall.
+
+    At ten samples a second a vehicle that falls may be at rest in the first one near the ground. A
+    position that PX4 corrects by a leap is no fall.
+    """
+    seconds = sample.time_s - before.time_s
+    if seconds <= 0.0:
+        return 0.0
+    mean = (sample.position_ned[2] - before.position_ned[2]) / seconds
+    return max(min(mean, before.velocity_ned[2]), 0.0)
 
 
 # -- the flight ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -474,6 +475,22 @@ def test_ctrl_c_at_any_time_leaves_nothing_behind() -> None:
         assert flight.is_on_the_ground(), moment
         assert not flight.vehicle.on_trial, moment
         assert flight.vehicle.files["policy.rltp"] in (b"old", IMAGE.data), moment
+
+
+def test_ctrl_c_while_px4_keeps_the_policy_is_told_with_it() -> None:
+    flight = Flight()
+
+    def interrupt(vehicle: ScriptedPx4) -> bool:
+        if "rlt_policy confirm" in vehicle.shell_lines:
+            flight.link.interrupt_when = lambda _: False
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+    flight.link.interrupt_when = interrupt
+    text = flight.fails(Interrupted)
+    assert text == f"interrupted{LANDED}; PX4 has kept the policy"
+    assert flight.flight.result.kept
+    assert flight.vehicle.files["policy.rltp"] == IMAGE.data
 
 
 def test_a_position_in_the_older_frame_will_do() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from types import SimpleNamespace
@@ -104,6 +105,21 @@ def test_a_hard_touchdown() -> None:
     assert watch(flown, sample(0.6, 2.6)).found == ""  # heights are above the ground's
     for height_m in (1.0, 1.5):
         assert watch(sample(height_m), sample(0.5, 2.6)).found == ""  # it has not flown
+
+
+@pytest.mark.parametrize("samples_a_second", [10, 12, 50])
+def test_a_fall_to_the_ground_between_two_samples(samples_a_second: int) -> None:
+    """From 3 m, disarmed there: at rest in the first sample near the ground, at many phases."""
+    for phase in range(20):
+        crash = CrashWatch(sample(0.0))
+        for number in range(3 * samples_a_second):
+            time_s = (number + phase / 20) / samples_a_second
+            height_m = max(3.0 - 0.5 * 9.81 * time_s**2, 0.0)
+            each = sample(height_m, 9.81 * time_s if height_m > 0.0 else 0.0)
+            crash.take(dataclasses.replace(each, time_s=1.0 + time_s))
+        assert crash.found.startswith("it hit the ground at "), phase
+    crash = watch(sample(2.0), dataclasses.replace(sample(0.1), time_s=1.1))
+    assert crash.found == ""  # a position that was corrected
 
 
 def test_how_it_lies() -> None:

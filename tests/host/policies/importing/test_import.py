@@ -66,7 +66,7 @@ def test_a_policy_with_an_environment_is_played_there(
     printed = capsys.readouterr()
     assert len(json.loads(printed.out)["returns"]) == 2
     assert "fingerprint" not in printed.err
-    assert "was imported, and has no evaluations of a training" in refusal(
+    assert "was made of a file, and has no evaluations of a training" in refusal(
         capsys, "runs", "compare", str(run), str(run)
     )
     assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0

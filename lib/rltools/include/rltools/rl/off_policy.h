@@ -43,6 +43,30 @@ struct WithNormalizer<E, true> {
   Normalizer<typename E::Scalar, kCriticObservationDim<typename E::Environment>> normalizer;
 };
 
+// Whether a kNormalized experiment, of which a run decides it, does normalize. Without it shift and
+// scale stay 0 and 1, and change no bit.
+#define RLT_NORMALIZER_HYPERPARAMETERS(X) \
+  X(std::uint32_t, norm_obs, 1, 0, 1, "", "1: observations are normalized.")
+
+RLT_DEFINE_HYPERPARAMETERS(NormalizerHyperparameters, RLT_NORMALIZER_HYPERPARAMETERS)
+
+struct DecidesToNormalize {};
+template <class Hyperparameters>
+struct WithNormObs : DecidesToNormalize,
+                     JoinedHyperparameters<Hyperparameters, NormalizerHyperparameters> {
+  bool norm_obs() const { return this->environment.norm_obs != 0; }
+};
+
+// Return whether a kNormalized experiment normalizes in this run.
+template <class E>
+bool normalizes([[maybe_unused]] const Training<E>& training) {
+  if constexpr (std::is_base_of_v<DecidesToNormalize, typename E::Hyperparameters>) {
+    return training.hyperparameters.norm_obs();
+  } else {
+    return true;
+  }
+}
+
 // Defaults of a task of Gymnasium's.
 template <class Hyperparameters>
 struct OffPolicyTaskHyperparameters : Hyperparameters {
@@ -155,6 +179,7 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
 template <class E>
 void update_normalizer([[maybe_unused]] Training<E>& training) {
   if constexpr (kIsNormalized<E>) {
+    if (!normalizes(training)) return;
     constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
     Matrix<typename E::Scalar, kEnvironmentCount<E>, kSeen> present;
     for (int index = 0; index < kEnvironmentCount<E>; index++) {

@@ -56,6 +56,18 @@ constexpr int rows_of_tile(int terms) { return kLoadsDelay && terms >= 16 ? 6 : 
 // by itself loses more terms, and costs a load for each multiply-add.
 constexpr int kRowsSharingTerms = kLoadsDelay ? 4 : kWideUnits ? 2 : 1;
 
+// Vectors of sums that a row has under way where it leaves out its own terms: two rows with four
+// each, side by side, or, with AVX2, one row with eight, which loads its factor once for eight
+// multiply-adds and not for four.
+constexpr int kVectorsOfPairedRow = 4;
+constexpr int kVectorsOfOwnTerms = kLanes == 8 ? 8 : kVectorsOfPairedRow;
+
+// Vectors of sums of a tile with so many rows: with AVX2 a tile of one or two rows, those that are
+// left over, is wider, to have as many sums under way as the multiply-adds' latency needs.
+constexpr int vectors_of_tile(int rows) {
+  return kLanes == 8 && rows <= 2 ? 8 / rows : kTileVectors;
+}
+
 // True if a small number of sums is kept in a whole vector: on Intel's cores a multiply-add of 128
 // bits beside vectors of 512 takes twice its time.
 constexpr bool kNarrowInWholeVector = kLoadsDelay;

@@ -6,16 +6,17 @@
 //     if (a(row, k) != 0) sum += a(row, k) * b(k, column);
 //
 // Which factors are not zero is a word of bits (nonzero_bits.h), so the depth is at most 64. Where
-// kRowsSharingTerms is 1, each row has its word, and two rows are worked through side by side.
-// Where it is more, so many rows share a word, and a term is left out where all of their factors
-// are zero.
+// kRowsSharingTerms is 1, each row has its word, and two rows with four vectors of sums each are
+// worked through side by side, or one row with more. Where it is more, so many rows share a word,
+// and a term is left out where all of their factors are zero.
 #pragma once
 
 #include "rltools/kernels/simd/nonzero_bits.h"
 
 namespace rlt::kernels {
 
-constexpr int kNonzeroVectors = 4;  // of sums, in each of the rows that are under way
+// Of sums, in each of the rows that are under way.
+constexpr int kNonzeroVectors = kRowsSharingTerms > 1 ? 4 : kVectorsOfOwnTerms;
 
 // ---- Rows that share a word ---------------------------------------------------------------------
 
@@ -130,13 +131,13 @@ inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (&wo
   }
 }
 
-// A pair's words are made before the multiply-adds of the pair before it, to be ready in time.
+// Words are made before the multiply-adds of the rows before theirs, to be ready in time.
 template <int Rows, int Vectors, class A, class B, class Words, class Start, class Finish>
 inline __attribute__((always_inline)) void rows_with_own_words(const Words& words, const float* a,
                                                                const float* b, int column,
                                                                const Start& start,
                                                                const Finish& finish) {
-  constexpr int kPaired = Rows / 2 * 2;
+  constexpr int kPaired = Vectors > kVectorsOfPairedRow ? 0 : Rows / 2 * 2;
   const auto word_of = [&](int row) { return words.template of_rows<1>(row); };
   if constexpr (kPaired > 0) {
     std::uint64_t word[2] = {word_of(0), word_of(1)};
@@ -148,8 +149,12 @@ inline __attribute__((always_inline)) void rows_with_own_words(const Words& word
     }
   }
   if constexpr (kPaired < Rows) {
-    const std::uint64_t word[1] = {word_of(kPaired)};
-    nonzero_tile<1, Vectors, A, B>(word, a, b, kPaired, column, start, finish);
+    std::uint64_t word[1] = {word_of(kPaired)};
+    for (int row = kPaired; row < Rows; row++) {
+      const std::uint64_t next_word = word_of(row + 1 < Rows ? row + 1 : row);
+      nonzero_tile<1, Vectors, A, B>(word, a, b, row, column, start, finish);
+      word[0] = next_word;
+    }
   }
 }
 
@@ -222,7 +227,7 @@ inline Vector nonzero_row(const float* a, const float* b, Vector sum) {
 // Return whether looking for zeros can pay: a row of sums is long enough to hide the search, and a
 // tile has as many sums under way as the multiply-adds' latency needs.
 constexpr bool may_skip_zeros(int columns, int depth) {
-  return kLanes > 1 && columns >= kNonzeroVectors * kLanes && depth >= kLanes;
+  return kLanes > 1 && columns >= kVectorsOfPairedRow * kLanes && depth >= kLanes;
 }
 
 // Who shares terms: rows of the first operand, which are contiguous, or its columns.

@@ -32,7 +32,8 @@ inline __attribute__((always_inline)) void vector_tile(const float* a, const flo
     Vector b_values[Vectors];
 #pragma GCC unroll 32
     for (int v = 0; v < Vectors; v++) {
-      b_values[v] = in_register(load(b_tile + k * B::kRow + v * kLanes));
+      b_values[v] = load(b_tile + k * B::kRow + v * kLanes);
+      if constexpr (Rows > 1 || kLanes != 8) b_values[v] = in_register(b_values[v]);
     }
 #pragma GCC unroll 32
     for (int r = 0; r < Rows; r++) {
@@ -53,11 +54,12 @@ inline __attribute__((always_inline)) void vector_tile(const float* a, const flo
 template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
 inline void vector_row_of_tiles(const float* a, const float* b, int row, const Start& start,
                                 const Finish& finish) {
-  constexpr int kTileColumns = kTileVectors * kLanes;
+  constexpr int kVectors = vectors_of_tile(Rows);
+  constexpr int kTileColumns = kVectors * kLanes;
   constexpr int kWhole = Columns / kTileColumns * kTileColumns;
   constexpr int kRest = (Columns - kWhole) / kLanes;
   for (int column = 0; column < kWhole; column += kTileColumns) {
-    vector_tile<Rows, kTileVectors, Depth, A, B>(a, b, row, column, start, finish);
+    vector_tile<Rows, kVectors, Depth, A, B>(a, b, row, column, start, finish);
   }
   if constexpr (kRest > 0) {
     vector_tile<Rows, kRest, Depth, A, B>(a, b, row, kWhole, start, finish);
@@ -133,7 +135,9 @@ template <int Rows, int Columns, int Depth, class B, class Start, class Finish>
 inline void narrow_product(const float* a, const float* b, const Start& start,
                            const Finish& finish) {
   if constexpr (kLanes > 1 && Depth % kLanes == 0 && Rows >= kLanes) {
-    constexpr int kTile = Rows >= 2 * kLanes && Columns <= 4 ? 2 : 1;
+    // A block of one column is one chain of sums: with AVX2's short vectors there are rows for six.
+    constexpr bool kSix = kLanes == 8 && Columns == 1 && Rows >= 6 * kLanes;
+    constexpr int kTile = kSix ? 6 : Rows >= 2 * kLanes && Columns <= 4 ? 2 : 1;
     int row = 0;
     for (; row + kTile * kLanes <= Rows; row += kTile * kLanes) {
       narrow_tile<kTile, Columns, Depth, B>(a, b, row, start, finish);
@@ -167,10 +171,11 @@ inline __attribute__((always_inline)) void add_rows_of_vectors(const float* a, f
 template <int Rows, int Columns>
 inline void add_rows(const float* a, float* sum) {
   constexpr int kVectorized = vector_columns(Columns);
-  constexpr int kTileColumns = kTileVectors * kLanes;
+  constexpr int kVectors = vectors_of_tile(1);
+  constexpr int kTileColumns = kVectors * kLanes;
   constexpr int kWhole = kVectorized / kTileColumns * kTileColumns;
   for (int column = 0; column < kWhole; column += kTileColumns) {
-    add_rows_of_vectors<Rows, Columns, kTileVectors>(a + column, sum + column);
+    add_rows_of_vectors<Rows, Columns, kVectors>(a + column, sum + column);
   }
   if constexpr (kWhole < kVectorized) {
     add_rows_of_vectors<Rows, Columns, (kVectorized - kWhole) / kLanes>(a + kWhole, sum + kWhole);

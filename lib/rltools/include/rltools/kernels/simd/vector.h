@@ -349,9 +349,32 @@ template <int SourceStride, int DestinationStride>
 inline __attribute__((always_inline)) void transpose_block(const float* source,
                                                            float* destination) {
   Vector block[kLanes];
+#if defined(RLT_VECTORS_AVX2)
+  // Halves of the rows i and i + 4 meet as they are loaded, and shuffles within halves are left.
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; half++) {
+    Vector rows[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+      const float* row = source + i * SourceStride + 4 * half;
+      rows[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row)),
+                                     _mm_loadu_ps(row + 4 * SourceStride), 1);
+    }
+    const Vector low01 = _mm256_unpacklo_ps(rows[0], rows[1]);
+    const Vector high01 = _mm256_unpackhi_ps(rows[0], rows[1]);
+    const Vector low23 = _mm256_unpacklo_ps(rows[2], rows[3]);
+    const Vector high23 = _mm256_unpackhi_ps(rows[2], rows[3]);
+    constexpr int kLowPairs = 0x44, kHighPairs = 0xee;
+    block[4 * half + 0] = _mm256_shuffle_ps(low01, low23, kLowPairs);
+    block[4 * half + 1] = _mm256_shuffle_ps(low01, low23, kHighPairs);
+    block[4 * half + 2] = _mm256_shuffle_ps(high01, high23, kLowPairs);
+    block[4 * half + 3] = _mm256_shuffle_ps(high01, high23, kHighPairs);
+  }
+#else
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; i++) block[i] = load(source + i * SourceStride);
   transpose(block);
+#endif
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; i++) store(destination + i * DestinationStride, block[i]);
 }
