@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -112,16 +112,18 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
     model = Model(log, *arms)
     first = estimate_all(model, begin(model))
-    found, held, no_lag = estimate_what_is_seen(model, first)
+    found, held, no_lag, effects = estimate_what_is_seen(model, first)
     misfit, misfitting = misfit_of(noise_table(model, found))
     is_calm = misfit < 1.0 + max(CALM, CALM_ROWS / np.sqrt(len(log.time_s)))
     if not is_calm:
         in_gusts, moved = estimate_in_gusts(
-            model, found.theta, partial(estimate_with, held=held, no_lag=no_lag)
+            model, found.theta, partial(estimate_with, held=held, no_lag=no_lag, effects=effects)
         )
         model = in_gusts.model
-        first = estimate_all(model, in_gusts.estimate.theta)
-        found, held, no_lag = estimate_what_is_seen(model, first)
+        start = in_gusts.estimate.theta.copy()
+        start[[*effects]] = 0.0  # they are seen in gusts too, or left out
+        first = estimate_all(model, start)
+        found, held, no_lag, _ = estimate_what_is_seen(model, first)
         found = widened(found, moved)
     if log.rotor_speeds is not None:
         found = between_regressions(model, found)
@@ -168,17 +170,37 @@ def free_and_assumed(log: FlightLog) -> tuple[list[int], list[Assumption]]:
     return [index for index in range(COUNT) if is_in(log, index)], []
 
 
-def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[int], set[int]]:
+def estimate_what_is_seen(
+    model: Model, first: Estimate
+) -> tuple[Estimate, set[int], set[int], set[int]]:
     """Estimate again with assumptions for what is not seen; return the estimate, the parameters
-    that are not seen in it, and the lags that are too short to be seen."""
+    that are not seen in it, the lags that are too short to be seen, and the rotors' effects that
+    commands show."""
     held, no_lag = what_to_hold(first, model.log)
-    if not held | no_lag:
-        return first, held, no_lag
-    return estimate_with(model, first.theta, held, no_lag), held, no_lag
+    found = estimate_with(model, first.theta, held, no_lag) if held | no_lag else first
+    if model.log.rotor_speeds is not None:
+        return found, held, no_lag, set()
+    effects: set[int] = {P.MOMENTUM} if model.log.velocity is None else {P.MOMENTUM, P.FLAPPING}
+    while effects:
+        tried = estimate_with(model, found.theta, held, no_lag, effects)
+        if any(tried.theta[gain] < tried.half_width(gain) for gain in (P.GAIN_X, P.GAIN_Y)):
+            break  # it went astray: turning has to be seen with them, as without
+        seen = {index for index in effects if tried.theta[index] > tried.half_width(index)}
+        if seen == effects:
+            return tried, held, no_lag, effects
+        effects = seen
+    return found, held, no_lag, set()
 
 
-def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) -> Estimate:
-    """Estimate with parameters held at 0 or assumed, and without the lags of `no_lag`."""
+def estimate_with(
+    model: Model,
+    start: Array,
+    held: set[int],
+    no_lag: set[int],
+    effects: Collection[int] = (),
+) -> Estimate:
+    """Estimate with parameters held at 0 or assumed, and without the lags of `no_lag`; with these
+    effects of the rotors, which measured speeds show by themselves."""
     free, assumed = free_and_assumed(model.log)
     theta = start.copy()
     assumes_curve = P.SHAPE_1 in held and model.log.rotor_speeds is None
@@ -196,7 +218,7 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
     if assumes_curve:
         nothing -= {*SHAPE}
     theta[list(nothing)] = 0.0
-    free = [index for index in free if index not in nothing | no_lag]
+    free = sorted({*free, *effects} - nothing - no_lag)
     # Rotors without lag jump: what comes before its command would be nowhere smooth.
     return estimate(model, theta, free, assumed, 0.0 if no_lag else None)
 

@@ -62,6 +62,9 @@ def covered(result: FitResult) -> dict[str, bool]:
 SHORT = Flight(seconds=6.0, control_steps=5, log_steps=5)  # 100 rows a second, as a radio's
 
 
+SLOW = Flight(seconds=12.0, control_steps=4, log_steps=4)
+
+
 def test_what_measured_speeds_show() -> None:
     """Without commands: no lag, and the greatest speed is assumed."""
     result = result_of_columns(log_columns(flights(1, 200, SHORT), 0, 5.0, False), BRUSHLESS)
@@ -131,6 +134,15 @@ def test_rotors_in_another_order_are_named() -> None:
     columns[a], columns[b] = columns[b], columns[a]
     with pytest.raises(DamagedFileError, match="rad_s_front_right is of the rear left one"):
         result_of_columns(columns, BRUSHLESS)
+
+
+def test_commands_alone_show_flapping_and_momentum_too() -> None:
+    """Without these, inertia_x is 29 or more, and the rest is taken for gusts."""
+    result = result_of_columns(flights(1, 7, SLOW).columns(0, "speed"), BRUSHLESS)
+    values = fitted(result)
+    for name in ("inertia_x", "inertia_y", "lag_up_s", "lag_down_s"):
+        assert values[name].value == pytest.approx(TRUTH[name], rel=0.02), name
+    assert not any("taken as gusts" in warning for warning in result.fit.warnings)
 
 
 # -- a real drone ----------------------------------------------------------------------------------
