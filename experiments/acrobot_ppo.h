@@ -1,6 +1,7 @@
 // Acrobot-v1 with PPO: sixteen environments in lanes, two hidden layers of 32. Every scalar is in
-// ppo.h's list; those that differ here keep the policy trying until it first gets there, before
-// which each step costs the same.
+// ppo.h's list; those that differ here keep the policy trying until it first gets there. Before
+// that each step costs the same, so advantages are the critic's errors alone: normalized, that
+// noise would move the policy as far as a success does.
 #pragma once
 
 #include "rltools/rl/algorithms/ppo.h"
@@ -19,6 +20,7 @@ struct AcrobotPpo : TaskExperiment<Ppo, Acrobot<float>, 32, 32> {
       gae_lambda = 0.98f;
       ent_coef = 0.03f;
       reward_scale = 0.1f;
+      normalize_advantage = 0;
     }
   };
   static constexpr int kEnvironments = 16;

@@ -20,7 +20,8 @@ from typing import Any, BinaryIO
 
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 
-MAX_JSON_BYTES = 100_000_000
+MAX_JSON_BYTES = 32_000_000
+MAX_JSON_MARKS = 2_000_000  # commas, colons and opening brackets: each value has one of them
 PARTIAL_SUFFIX = ".partial"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 PARTIAL_NAME = re.compile(r"\..+\.\d+\.partial")
@@ -200,8 +201,12 @@ def read_limited(path: Path, max_bytes: int, within: Path | None = None) -> byte
 def parse_json(data: bytes | str) -> Any:
     """Return the document; raise ValueError with line and column where it is not JSON.
 
-    Deep nesting and text with half of a surrogate pair are refused too.
+    Too many values are refused before there is memory for them; deep nesting and text with half of
+    a surrogate pair are refused too.
     """
+    text = data if isinstance(data, str) else data.decode("latin-1")
+    if sum(map(text.count, ",:[{")) > MAX_JSON_MARKS:
+        raise ValueError(f"it has more than {MAX_JSON_MARKS:,} commas, colons and brackets")
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:

@@ -76,6 +76,7 @@ def test_train() -> None:
 
 
 @pytest.mark.all
+@pytest.mark.slow  # the compiler, twice for a large network
 def test_ppo() -> None:
     pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     document = run("ppo", "--peers", "", "--rounds", "1", "--turn-steps", "5000")
@@ -118,6 +119,7 @@ def test_vertical() -> None:
 
 
 @pytest.mark.all
+@pytest.mark.slow
 def test_roofline() -> None:
     document = run("roofline", "--steps", "150", "--repetitions", "2", "--buffer-mb", "1")
     assert [phase["name"] for phase in document["phases"]] == PHASES
@@ -141,6 +143,7 @@ def test_any_airframe(tmp_path: Path) -> None:
 
 
 @pytest.mark.all
+@pytest.mark.slow  # half a minute of frames; the page's tests look at the rest
 def test_web() -> None:
     if tools.missing_names(("chromium",)):
         pytest.skip("not installed (rlt doctor): chromium")

@@ -74,6 +74,9 @@ GOLDENS: Sequence[Golden] = (
     Golden("sb3_td3.zip", "quadrotor", "Stable-Baselines3 TD3", "13-12-8-4"),
     Golden("sb3_crossq.zip", "pendulum", "Stable-Baselines3 CrossQ", "3-12-8-1"),
     Golden("sb3_ars.zip", "quadrotor", "Stable-Baselines3 ARS", "13-12-8-4"),
+    Golden("sb3_ppo_relu_policy.pt", "pendulum", "Stable-Baselines3 PPO", "3-12-8-1"),
+    Golden("sb3_td3_policy.pt", "quadrotor", "Stable-Baselines3 TD3", "13-12-8-4"),
+    Golden("sb3_crossq_policy.pt", "pendulum", "Stable-Baselines3 CrossQ", "3-12-8-1"),
     Golden("cleanrl_ppo.cleanrl_model", "pendulum", "CleanRL PPO", "3-12-8-1", actions="same"),
     Golden("cleanrl_sac.cleanrl_model", "quadrotor", "CleanRL SAC", "13-12-8-4"),
     Golden("cleanrl_td3.cleanrl_model", "pendulum", "CleanRL TD3", "3-12-8-1"),
@@ -169,6 +172,7 @@ CHOICES: Sequence[GoldenChoices] = (
     GoldenChoices(
         "sb3_qrdqn_lander.zip", "", "Stable-Baselines3 QR-DQN", "8-12-8-4", task="Lander"
     ),
+    GoldenChoices("sb3_qrdqn_policy.pt", "", "Stable-Baselines3 QR-DQN", "8-12-8-4", task="Lander"),
     GoldenChoices("cleanrl_ppo_choices.cleanrl_model", "cart-pole", "CleanRL PPO", "4-12-8-2"),
     GoldenChoices("cleanrl_dqn.cleanrl_model", "cart-pole", "CleanRL DQN", "4-12-8-2"),
     GoldenChoices(

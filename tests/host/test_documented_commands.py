@@ -232,7 +232,14 @@ def test_each_line_runs_or_says_why_not() -> None:
 
 @pytest.mark.all
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("session", SESSIONS)
+@pytest.mark.parametrize(
+    "session",
+    [
+        # The lines of a guide, which test_your_environment.py follows.
+        pytest.param(name, marks=pytest.mark.slow) if name in MADE else name
+        for name in SESSIONS
+    ],
+)
 def test_lines_of_the_documents_run(session: str) -> None:
     can_emulate = not missing_names(NEEDS)
     PROJECT.build.mkdir(exist_ok=True)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from rltools_host.errors import DiskError
-from rltools_host.files import MAX_NESTING, disk_error, parse_json, write_changed
+from rltools_host.files import (
+    MAX_JSON_BYTES,
+    MAX_NESTING,
+    disk_error,
+    load_json,
+    parse_json,
+    write_changed,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +34,23 @@ def test_deep_nesting_is_refused(text: str) -> None:
         parse_json(text)
 
 
+@pytest.mark.parametrize("value", ["[],", '{"":1},', "1,"])
+def test_many_values_are_refused_before_there_is_memory_for_them(
+    value: str, tmp_path: Path
+) -> None:
+    """A run.json of 100 MB could take 2 GB."""
+    count = MAX_JSON_BYTES // len(value) - 2
+    (tmp_path / "run.json").write_text(f"[{value * count}0]")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="it has more than 2,000,000 commas"):
+            load_json(tmp_path / "run.json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * MAX_JSON_BYTES
+
+
 @pytest.mark.parametrize("text", ['"\\ud800"', '{"\\udfff": 1}', '["a", {"b": "\\ud800"}]'])
 def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
     """It cannot be written or shown."""
@@ -38,6 +63,7 @@ def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
     [
         (errno.ENOSPC, "free some space, then run the command again"),
         (errno.EACCES, "make its folder writable, or choose another"),
+        (errno.EROFS, "make its folder writable, or choose another"),
         (errno.EIO, "check the disk, or choose another folder"),
     ],
 )

@@ -174,11 +174,6 @@ def steps_of(text: str) -> str:
     return found[1].replace("_", "")
 
 
-def task_words(name: str, file: Path | str, files: Mapping[str, str]) -> str:
-    """Return what `rlt train` is given for a task in Python."""
-    return f"gym:{file}:{struct_of(name)} --steps {steps_of(*files.values())}"
-
-
 def assumption(texts: Sequence[str]) -> str:
     """Return the line on a contract's values that these files assume."""
     whole = "\n".join(texts)
@@ -194,14 +189,27 @@ def assumption(texts: Sequence[str]) -> str:
     )
 
 
+EXPERIMENTS = Path("experiments")
+
+
+def training_of(name: str, files: Mapping[str, str], folder: Path = EXPERIMENTS) -> list[str]:
+    """Return the words of `rlt train` for the experiment, or the task in Python, of these files.
+
+    folder: experiments/, as seen from where they are typed.
+    """
+    file = f"{file_of(name)}.py"
+    if (text := files.get(str(EXPERIMENTS / file))) is None:
+        return [name]
+    return [f"gym:{folder / file}:{struct_of(name)}", "--steps", steps_of(text)]
+
+
 def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
     """Return what a new project has beside the files of its first experiment."""
     in_firmware = f"experiments/{file_of(name)}.h" in files
-    task = name if in_firmware else task_words(name, f"experiments/{file_of(name)}.py", files)
     has_contract = f"contracts/{file_of(name)}.h" in files
     words = {
-        "train my-task": f"train {task}",
         "my-task": name,
+        "my-training": " ".join(training_of(name, files)),
         "my-experiment": name if in_firmware else OTHER_EXPERIMENT,
         "my-contract": name if has_contract else OTHER_CONTRACT,
     }
@@ -315,12 +323,12 @@ def run(
     for path in kept:
         print(f"kept {near_path(path)}, which was there")
     say(sys.stdout, assumption([*files.values()]))
-    file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
-    task = f"gym:{file}:{struct_of(name)}" if gymnasium else name
-    options = ["--steps", steps_of(*files.values())] if gymnasium else []
-    say_next(task, options, folder)
+    seen = near_path(PROJECT.root / EXPERIMENTS) if folder is None else EXPERIMENTS
+    training = training_of(name, files, seen)
+    say_next(training, folder)
     if json_output:
-        print(json.dumps({"name": name, "task": task, "files": [str(path) for path in written]}))
+        paths = [str(path) for path in written]
+        print(json.dumps({"name": name, "task": training[0], "files": paths}))
 
 
 def line_for_wheel(project: Path) -> list[str]:
@@ -337,7 +345,7 @@ def line_for_wheel(project: Path) -> list[str]:
     return [f"mkdir {WHEELS} && cp {quoted(wheel)} {WHEELS}/"] if wheel.is_file() else []
 
 
-def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
+def say_next(training: Sequence[str], project: Path | None) -> None:
     lines, change = [], "change what is marked EDIT"
     guide = TREE.root / "docs" / "your_environment.md"
     with contextlib.ExitStack() as there:
@@ -345,7 +353,7 @@ def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
             lines.append(f"cd {quoted(near_path(project))}")
             there.enter_context(contextlib.chdir(project))
             lines += line_for_wheel(project)
-        lines.append(command_line("train", task, *options))
+        lines.append(command_line("train", *training))
         if project is not None:
             lines.append(command_line("test"))
         if guide.is_file():  # the wheel has no documents

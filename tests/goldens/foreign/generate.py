@@ -103,6 +103,14 @@ def centered(last: nn.Linear) -> None:
 # ---- Stable-Baselines3 ---------------------------------------------------------------------------
 
 
+def save(model: Any, stem: Path) -> None:
+    """Save the model as a .zip, or its policy alone where the name ends so."""
+    if stem.name.endswith("_policy"):
+        model.policy.save(stem.with_suffix(".pt"))
+    else:
+        model.save(stem.with_suffix(".zip"))
+
+
 def stable_baselines3(
     algorithm: str, contract: str, *, vec_normalize: bool = False, steps: int = 0, **options: Any
 ) -> Case:
@@ -127,7 +135,7 @@ def stable_baselines3(
             drawn(model.policy, scale=0.5)
         else:
             drawn(model.policy, contract)
-        model.save(stem.with_suffix(".zip"))
+        save(model, stem)
         seen = observations(contract)
         if vec_normalize:
             env.save(str(stem.with_suffix(".pkl")))
@@ -596,6 +604,13 @@ CASES: dict[str, Case] = {
         "CrossQ", "pendulum", steps=60, learning_starts=10, batch_size=8, buffer_size=100
     ),
     "sb3_ars": stable_baselines3("ARS", "quadrotor"),
+    "sb3_ppo_relu_policy": stable_baselines3(
+        "PPO", "pendulum", policy_kwargs={"activation_fn": nn.ReLU}
+    ),
+    "sb3_td3_policy": stable_baselines3("TD3", "quadrotor", buffer_size=100),
+    "sb3_crossq_policy": stable_baselines3(
+        "CrossQ", "pendulum", steps=60, learning_starts=10, batch_size=8, buffer_size=100
+    ),
     "cleanrl_ppo": cleanrl_ppo,
     "cleanrl_sac": cleanrl_actor("fc_mean", "quadrotor", critic_count=0),
     "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", critic_count=2),

@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from generate import COUNT, HERE, HIDDEN, Array, Case, drawn, without_places
+from generate import COUNT, HERE, HIDDEN, Array, Case, drawn, save, without_places
 from gymnasium import spaces
 from torch import nn
 
@@ -73,7 +73,7 @@ def stable_baselines3(algorithm: str, task: type[gymnasium.Env], **options: obje
             name = "q_net" if algorithm == "DQN" else "quantile_net"
             last = getattr(getattr(policy, name), name)[-1]
         scaled_to(policy, task, forward, last)
-        model.save(stem.with_suffix(".zip"))
+        save(model, stem)
         seen = observations(task)
         chosen = model.predict(seen, deterministic=True)[0].reshape(COUNT, -1)
         with torch.no_grad():
@@ -161,6 +161,7 @@ CASES: dict[str, Case] = {
     "sb3_a2c_lander": stable_baselines3("A2C", Lander),
     "sb3_dqn_lander": stable_baselines3("DQN", Lander, buffer_size=100),
     "sb3_qrdqn_lander": stable_baselines3("QRDQN", Lander, buffer_size=100),
+    "sb3_qrdqn_policy": stable_baselines3("QRDQN", Lander, buffer_size=100),
     "cleanrl_ppo_choices": cleanrl_ppo,
     "cleanrl_dqn": cleanrl_dqn,
     "pytorch_logits": plain(TwoGears, nn.ELU, ".pt"),

@@ -147,7 +147,7 @@ def test_a_python_of_the_users_own_is_not_called_damaged(tree: Path) -> None:
     """Of which `delete it` would be wrong."""
     shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
     (tree / "host/rltools_host/commands/cli.py").write_text("import nothing_of_this_name")
-    command = [sys.executable, tree / "host/rltools_host/__main__.py", "doctor"]
+    command = [sys.executable, str(tree / "host/rltools_host/__main__.py"), "doctor"]
     environment = {**os.environ, "PYTHONPATH": str(tree / "host")}
     environment.pop("RLT_COMMAND", None)
     called = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -394,7 +394,7 @@ def test_a_board_is_built_for_the_contract_of_a_run(point: dict[str, Any]) -> No
     assert outcome.activated
 
 
-@pytest.mark.all
+@pytest.mark.slow  # with --all a servo: tests/examples/test_gymnasium_task.py
 def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
     """Untrained policies have returns of about -1,200."""
     result = train_task("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")

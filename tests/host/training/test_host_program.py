@@ -62,7 +62,13 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
 
 
 @pytest.mark.all  # of every day, for a task of Gymnasium's: tests/host/environments
-@pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac"])
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        "pendulum-td3",
+        pytest.param("pendulum-sac", marks=pytest.mark.slow),  # test_training_on_threads.cpp
+    ],
+)
 def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
     def train(board: str, threads: int | None) -> dict[str, Any]:
         out = tmp_path / f"{board}-{threads}"

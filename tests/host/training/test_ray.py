@@ -23,6 +23,7 @@ from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.ray_cluster import files_of, write_files
 from run_folders import document_of
 from tune_calls import new_project, stored
+from waiting import wait_for
 
 OF_NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 KILLS = 10  # of each, in the exhaustive tests
@@ -78,6 +79,7 @@ def told(path: Path) -> dict[int, tuple[str, float | None]]:
 
 
 @pytest.mark.all
+@pytest.mark.slow  # with --all on this machine alone: test_tune.py
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.exhaustive)])
 def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_path: Path) -> None:
@@ -151,6 +153,46 @@ def test_runs_of_a_group_train_on_a_cluster(cluster: Any, tmp_path: Path) -> Non
     here = rlt("train", "pendulum-td3", "--seed", "3", *options[:2], "--out", "here", cwd=project)
     assert here.returncode == 0, here.stderr
     assert RunFolder.open(project / "here").content.state_sha256 == runs[3].state_sha256
+
+
+@pytest.mark.all
+@pytest.mark.timeout(900)
+def test_a_group_loses_no_run_with_a_worker_or_a_node(cluster: Any, tmp_path: Path) -> None:
+    """Each begins again elsewhere, to the bits of a run that was not lost."""
+    project = new_project(tmp_path)
+    options = ["--steps", "20000", "--no-tensorboard"]
+    words = ["train", "pendulum-td3", "--seeds", "0-1", "--ray", cluster.address, "--out", "g"]
+    head = subprocess.Popen(
+        [*RLT, *words, *options],
+        env=ENVIRONMENT,
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with head:
+        wait_for(lambda: len(workers()) == 2, 300)
+        killed = workers()
+        os.kill(killed[0], signal.SIGKILL)
+        wait_for(lambda: len(set(workers()) - {killed[0]}) == 2, 300)
+        cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+        cluster.add_node(**OF_NODE)
+        said, _ = head.communicate(timeout=600)
+    assert head.returncode == 0, said
+    document = document_of(GroupFolder.open(project / "g"))
+    assert (document["state"], [run["state"] for run in document["runs"]]) == (
+        "finished",
+        ["finished"] * 2,
+    )
+    for seed in range(2):
+        run = RunFolder.open(project / f"g/s{seed}")
+        here = rlt(
+            "train", "pendulum-td3", "--seed", str(seed), *options, "--out", f"h{seed}", cwd=project
+        )
+        assert here.returncode == 0, here.stderr
+        alone = RunFolder.open(project / f"h{seed}")
+        assert run.content.state_sha256 == alone.content.state_sha256
+        assert run.policy_path.read_bytes() == alone.policy_path.read_bytes()
 
 
 def test_a_cluster_is_for_a_group() -> None:

@@ -51,7 +51,17 @@ def test_the_mode_on_the_host(
     [
         pytest.param(NEWEST, (), id=NEWEST),
         *(
-            pytest.param(version, SANITIZERS, id=f"{version}-sanitizers", marks=pytest.mark.all)
+            pytest.param(version, (), id=version, marks=pytest.mark.all)
+            for version in VERSIONS
+            if version != NEWEST
+        ),
+        *(
+            pytest.param(
+                version,
+                SANITIZERS,
+                id=f"{version}-sanitizers",
+                marks=pytest.mark.all if version == NEWEST else pytest.mark.slow,
+            )
             for version in VERSIONS
         ),
     ],

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.errors import DamagedFileError
+from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.files import read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,6 +81,23 @@ def of_angles(roll: Array, pitch: Array, yaw: Array) -> Array:
         ],
         axis=1,
     )
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+LARGEST_FILE = 400_000_000  # bytes
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return the bytes of a plain file that is not too large."""
+    try:
+        return read_limited(path, LARGEST_FILE)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError:
+        raise UsageError(
+            f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight"
+        ) from None
 
 
 # -- which one it is -------------------------------------------------------------------------------
@@ -366,7 +384,7 @@ MOST_FIELDS, DEEPEST, MOST_FORMATS = 20_000, 8, 2_000
 FIRST_MOTOR = 101  # of actuator functions
 UNUSABLE = (
     *(ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError),
-    *(struct.error, UnicodeDecodeError, MemoryError, RecursionError, EOFError, OSError),
+    *(struct.error, UnicodeDecodeError, RecursionError, EOFError, OSError),
 )
 
 

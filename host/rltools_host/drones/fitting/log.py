@@ -7,7 +7,8 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.drones.fitting import formats
-from rltools_host.errors import DamagedFileError, UsageError, near_matches
-from rltools_host.files import read_limited
+from rltools_host.drones.fitting.ulog_process import read_ulog
+from rltools_host.errors import DamagedFileError, near_matches
 
 Array = NDArray[np.float64]
 
@@ -36,10 +37,12 @@ RPM = tuple(f"rpm_{rotor}" for rotor in ROTORS)
 REQUIRED = (TIME, *ATTITUDE, *ANGULAR_VELOCITY)
 KNOWN = (*REQUIRED, *ACCELERATION, *VELOCITY, *THRUST, *SPEED, *RAD_S, *RPM)
 
-LARGEST_FILE = 400_000_000  # bytes
 LARGEST_NUMBER = 1e17  # of any column: microseconds since 1970 are 2e15
 MIN_ROWS = 200
 MOST_FACTS = 1000  # lines above a header
+MOST_COLUMNS = 500
+MOST_LINES = 5_000_000  # over an hour of 1,000 a second
+LONGEST_LINE = 200_000  # characters
 ULOG_GROUP = "ulog"  # of Python packages
 LONGEST_NAME = 80
 OVERSHOOT, FEW_OVER = 0.1, 0.02  # of commands beyond 0 to 1; the part of them
@@ -93,21 +96,25 @@ class FlightLog:
 def read_log(path: Path) -> FlightLog:
     """Read the log of a file, by its first bytes and names; raise DamagedFileError with the
     position in the file and the remedy."""
-    data = bytes_of(path)
-    digest = hashlib.sha256(data).hexdigest()
+    data = formats.bytes_of(path)
     if data.startswith(formats.ULOG):
-        tools.ensure_group(ULOG_GROUP)
-        table = formats.px4(path, data)
+        tools.ensure_group(ULOG_GROUP)  # the process is too limited to install packages
+        table, digest = read_ulog(path)
         lines = np.arange(len(table.columns[TIME])) + 1
         return log_of(path, digest, lines, checked_table(path, table), (), table.notes)
-    text = text_of(path, data)
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    digest = hashlib.sha256(data).hexdigest()
+    rows = csv.reader(physical_lines(path, data), strict=True, skipinitialspace=True)
     facts: dict[str, str] = {}
     try:
         names = [name.strip() for name in next(rows, [])]
         while len(names) == 2 and len(facts) < MOST_FACTS:  # of the Blackbox Explorer
             facts[names[0]] = names[1]
             names = [name.strip() for name in next(rows, [])]
+        if len(names) > MOST_COLUMNS:
+            raise DamagedFileError(
+                f"{path} has {len(names):,} columns, and {MOST_COLUMNS:,} at most are read: keep "
+                "those of docs/fit.md"
+            )
         foreign = None
         if formats.is_betaflight(names):
             foreign = formats.betaflight_columns(names)
@@ -116,10 +123,11 @@ def read_log(path: Path) -> FlightLog:
         else:
             names = checked_header(path, names)
         known = set(KNOWN) if foreign is None else foreign
-        lines, values = values_of(path, names, known, rows, text)
+        places = [index for index, name in enumerate(names) if name in known]
+        lines, values = values_of(path, names, places, rows)
     except csv.Error as error:
         raise DamagedFileError(f"{path}, line {rows.line_num}: it is not CSV: {error}") from None
-    columns = {name: values[:, index] for index, name in enumerate(names) if name in known}
+    columns = {names[place]: values[:, index] for index, place in enumerate(places)}
     if foreign is None:
         unused = tuple(name for name in names if name not in KNOWN)
         return log_of(path, digest, lines, columns, unused, [])
@@ -195,26 +203,32 @@ def log_of(
     )
 
 
-def bytes_of(path: Path) -> bytes:
-    """Return the bytes of a plain file that is not too large."""
+def physical_lines(path: Path, data: bytes) -> Iterator[str]:
+    """Yield the lines of a text, of a bounded length, each with whole quotes: so that the rows of a
+    CSV are bounded, too."""
+    if b"\0" in data:
+        raise no_text(path)
+    stream = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="")
     try:
-        return read_limited(path, LARGEST_FILE)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError:
-        raise UsageError(
-            f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight"
-        ) from None
-
-
-def text_of(path: Path, data: bytes) -> str:
-    try:
-        text = data.decode("utf-8-sig")
+        for number, line in enumerate(stream, 1):
+            if len(line) > LONGEST_LINE:
+                raise DamagedFileError(
+                    f"{path}, line {number}: it is longer than {LONGEST_LINE:,} characters: the "
+                    "file is no log, or damaged there"
+                )
+            if line.count('"') % 2:
+                raise DamagedFileError(f"{path}, line {number}: it is not CSV: an open quote")
+            if number > MOST_LINES:
+                raise DamagedFileError(
+                    f"{path} has more than {MOST_LINES:,} lines: cut it to a flight"
+                )
+            yield line
     except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise DamagedFileError(f"{path} is not text: write the log as CSV")
-    return text
+        raise no_text(path) from None
+
+
+def no_text(path: Path) -> DamagedFileError:
+    return DamagedFileError(f"{path} is not text: write the log as CSV")
 
 
 def checked_header(path: Path, names: list[str]) -> list[str]:
@@ -231,9 +245,11 @@ def checked_header(path: Path, names: list[str]) -> list[str]:
         raise fault("its first line has no column names, such as time_s")
     if all(is_number(name) for name in names if name):
         raise fault(f"its first line has numbers: begin with column names, such as {KNOWN[0]}")
-    for index, name in enumerate(names):
-        if name and name in names[:index]:
+    seen = set[str]()
+    for name in filter(None, names):
+        if name in seen:
             raise fault(f"the column {name} is there twice")
+        seen.add(name)
     for name in REQUIRED:
         if name not in names:
             raise fault(f"the column {name} is missing: {hint(name, names)}")
@@ -280,58 +296,34 @@ def is_number(text: str) -> bool:
 def values_of(
     path: Path,
     names: list[str],
-    known: set[str],
+    places: list[int],
     rows: csv._reader,  # type: ignore[name-defined]
-    text: str,
 ) -> tuple[NDArray[np.int64], Array]:
-    """Return the line of each row, and the numbers of the known columns, 0 in others."""
-    places = [index for index, name in enumerate(names) if name in known]
-    if quick := quick_values(names, places, rows.line_num, text):
-        return quick
-    lines: list[int] = []
-    values: list[list[float]] = []
+    """Return the line of each row, and the numbers of the columns at these places."""
+    lines, values, width = array("q"), array("d"), len(names)
     for cells in rows:
         if not cells:
             continue
         line = rows.line_num
-        if len(cells) != len(names):
+        if len(cells) != width:
             raise DamagedFileError(
-                f"{path}, line {line}: it has {len(cells)} values and the header {len(names)}: "
+                f"{path}, line {line}: it has {len(cells)} values and the header {width}: "
                 "the file is cut off or damaged there"
             )
-        row = [0.0] * len(names)
-        for index in places:
-            row[index] = number(path, line, names[index], cells[index])
+        try:
+            row = [float(cells[place]) for place in places]
+        except ValueError:
+            row = [math.nan]
+        if not sum(map(abs, row)) < LARGEST_NUMBER:  # one of them, or together
+            row = [number(path, line, names[place], cells[place]) for place in places]
         lines.append(line)
-        values.append(row)
-    if len(values) < MIN_ROWS:
+        values.extend(row)
+    if len(lines) < MIN_ROWS:
         raise DamagedFileError(
-            f"{path} has {len(values)} rows: at least {MIN_ROWS} are needed, better ten seconds "
+            f"{path} has {len(lines)} rows: at least {MIN_ROWS} are needed, better ten seconds "
             "of 250 a second"
         )
-    return np.array(lines), np.array(values)
-
-
-def quick_values(
-    names: list[str], places: list[int], header: int, text: str
-) -> tuple[NDArray[np.int64], Array] | None:
-    """Return what values_of() does, all at once; None where a row is not plain numbers."""
-    body = text.split("\n")[header:]
-    if body and not body[-1].strip():
-        body.pop()
-    commas = len(names) - 1
-    if len(body) < MIN_ROWS or '"' in text or any(row.count(",") != commas for row in body):
-        return None
-    try:
-        cells = (row.split(",") for row in body)
-        found = np.array([[float(row[place]) for place in places] for row in cells])
-    except ValueError:
-        return None
-    if len(found) != len(body) or not np.all(np.abs(found) < LARGEST_NUMBER):
-        return None
-    values = np.zeros((len(found), len(names)))
-    values[:, places] = found
-    return np.arange(len(found)) + header + 1, values
+    return np.array(lines), np.frombuffer(values).reshape(len(lines), len(places))
 
 
 def number(path: Path, line: int, name: str, text: str) -> float:

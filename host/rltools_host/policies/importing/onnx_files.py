@@ -67,6 +67,7 @@ class Erf:
 
 Part = Stage | Erf
 Chain = tuple[Part, ...]
+Sizes = list[int | None] | None  # of a shape; None: not known
 
 
 # Names of the action among other outputs, such as a value or a deviation.
@@ -86,7 +87,15 @@ def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
         model = onnx.load_model_from_string(content)
         reader = _Reader(model.graph, output)
         stages = reader.read()
-    except (DecodeError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError):
+    except (
+        DecodeError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        ArithmeticError,
+        RuntimeError,
+    ):
         raise UnreadableError("it is not an ONNX model, or it is damaged") from None
     own = [entry.value for entry in model.metadata_props if entry.key == "contract"]
     ends_in_tanh = stages[-1] == Activate("tanh")
@@ -193,7 +202,7 @@ class _Reader:
         self.elements = 0  # of all constants, and of what scales with them
         self.chains: dict[str, Chain] = {}
         self.lanes: dict[str, tuple[int, Chain]] = {}  # of several inputs, before they are joined
-        self.shapes: set[str] = set()  # values that are shapes
+        self.shapes: dict[str, Sizes] = {}  # values that are shapes, or numbers of one
         kinds = {type_of(entry.type.tensor_type.elem_type) for entry in self.inputs()}
         self.has_half_precision = not kinds.isdisjoint(HALF)
 
@@ -212,6 +221,7 @@ class _Reader:
             )
         self.widths = [width_of_input(entry) for entry in inputs]
         self.width = sum(self.widths)
+        self.rank = len(inputs[0].type.tensor_type.shape.dim)
         if len(inputs) == 1:
             self.chains[inputs[0].name] = ()
         else:
@@ -267,8 +277,8 @@ class _Reader:
         if operator == "Constant":
             self.constants[node.output[0]] = self.constant(_attributes(node))
             return
-        if operator == "Shape" or (node.input and self.shapes.issuperset(node.input)):
-            self.shapes.update(node.output)
+        if self.is_of_shape(node):
+            self.follow_shape(node)
             return
         if operator in ("Identity", "Cast") and node.input[0] in self.constants:
             self.constants[node.output[0]] = self.constants[node.input[0]]
@@ -310,6 +320,34 @@ class _Reader:
         chain = self.chains[data[0]]
         others = self.constants_of(node, data)
         self.chains[node.output[0]] = self.after(chain, operator, others, _attributes(node))
+
+    def is_of_shape(self, node: Any) -> bool:
+        """Return whether the node computes with shapes alone, and with constants."""
+        if node.op_type == "Shape":
+            return True
+        names = [name for name in node.input if name]
+        are_known = all(name in self.shapes or name in self.constants for name in names)
+        return are_known and any(name in self.shapes for name in names)
+
+    def follow_shape(self, node: Any) -> None:
+        """Compute with a shape, whose number of rows is not known, as of half of a vector."""
+        operator, name = node.op_type, node.output[0]
+        if operator == "Shape":
+            chain = self.chains.get(node.input[0])
+            rows = [None] * (self.rank - 1)
+            found: Sizes = None if chain is None else [*rows, width_of(chain, self.width)]
+        else:
+            found = computed_shape(operator, [self.sizes_of(each) for each in node.input if each])
+        if found is not None and all(size is not None for size in found):
+            self.constants[name] = np.array(found, float)
+        is_number = operator == "Cast" and type_of(_attributes(node).get("to", 0)) in FULL
+        if not is_number:  # whose quotient may be no whole number
+            self.shapes[name] = found
+
+    def sizes_of(self, name: str) -> Sizes:
+        if name in self.shapes:
+            return self.shapes[name]
+        return [int(number) for number in self.constants[name].ravel()[:MAX_DIMENSIONS]]
 
     def constants_of(self, node: Any, data: Sequence[str]) -> list[Array | None]:
         """Return the constants that a node takes; of a Clip, None for an end that is left out."""
@@ -379,7 +417,9 @@ class _Reader:
                 return whole_gelu(behind[:-1], replace(last, times_x=True))
             if behind[:-1] == before[:-1] and is_half(before[-1]) and not last.halved:
                 return whole_gelu(behind[:-1], replace(last, times_x=True, halved=True))
-        raise UnreadableError("it multiplies two values that together are not an activation")
+        raise UnreadableError(
+            f"it multiplies two values that together are not an activation read here: {OTHERS}"
+        )
 
     def after(
         self,
@@ -445,6 +485,39 @@ def is_half(part: Part) -> bool:
     """Return whether the stage halves its numbers."""
     is_scaling = isinstance(part, Normalize) and not part.mean.any()
     return is_scaling and bool((part.inverse_std == 0.5).all())  # type: ignore[union-attr]
+
+
+WHOLE: Mapping[str, Callable[[int, int], int]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Div": lambda a, b: int(a / b),  # ONNX's rounds towards zero
+}
+
+
+def computed_shape(name: str, taken: Sequence[Sizes]) -> Sizes:
+    """Return what an operator makes of shapes; None where that is not known, or is no shape."""
+    found = shape_of(name, taken)
+    if found is None or len(found) > MAX_DIMENSIONS:
+        return None
+    return found if all(size is None or abs(size) <= MAX_ELEMENTS for size in found) else None
+
+
+def shape_of(name: str, taken: Sequence[Sizes]) -> Sizes:
+    if any(sizes is None for sizes in taken):
+        return None
+    first, *others = [sizes or [] for sizes in taken]
+    if name in ("Cast", "Identity", "Squeeze", "Unsqueeze"):
+        return first
+    if name == "Concat":
+        return [size for sizes in (first, *others) for size in sizes]
+    if name == "Gather":
+        places = [place for place in others[0] if place is not None]
+        return [first[place] for place in places]
+    if name in WHOLE and len(first) == len(others[0]):
+        pairs = list(zip(first, others[0], strict=True))
+        return [None if a is None or b is None else WHOLE[name](a, b) for a, b in pairs]
+    return None
 
 
 def columns_of(

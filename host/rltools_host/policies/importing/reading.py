@@ -56,7 +56,7 @@ from rltools_host.policies.importing.tensor_files import (
     data_pickle,
     is_safetensors,
     read_safetensors,
-    read_torch,
+    read_torch_and_pickle,
 )
 
 MAX_DESCRIPTION_BYTES = 1_000_000
@@ -388,11 +388,11 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             return stable_baselines3.policy_in(archive)
         if data_pickle(archive) is not None:
             is_cleanrl = path.suffix == CLEANRL
-            document = read_torch(archive)
+            document, stated = read_torch_and_pickle(archive)
             if is_exported(document):  # the state_dict() of a module of `rlt export --to pytorch`
                 return exported_policy(document, {}, given)
             if stable_baselines3.has_policy(document):
-                return stable_baselines3.policy_in_table(document, given)
+                return stable_baselines3.policy_in_table(document, given, stated)
             return state_dicts.policy_in(document, given, is_cleanrl=is_cleanrl)
         if sbx.is_sbx_archive(archive):
             return sbx.sbx_policy_in(archive, given)

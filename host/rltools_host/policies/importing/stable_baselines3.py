@@ -57,6 +57,10 @@ UNKNOWN_CLASS = (
     "policy class MlpPolicy (the archive has no policy_class), state it by an archive of the "
     "library's own save()"
 )
+UNKNOWN_SAVED_CLASS = (
+    "policy class MlpPolicy (policy.save() does not write it), state it by the .zip that "
+    "model.save() wrote"
+)
 MODULES = ("stable_baselines3.", "sb3_contrib.")
 # Keys of policy_kwargs on which deterministic actions do not depend: of the deviation, the critics,
 # the optimizer and the initialization, and those that the tensors show.
@@ -72,11 +76,12 @@ READ = {
     "ARS": {"activation_fn", "squash_output", "with_bias"},
     "CrossQ": {
         *("activation_fn", "batch_norm", "batch_norm_eps", "batch_norm_momentum"),
-        "renorm_warmup_steps",
+        *("renorm_warmup_steps", "clip_mean"),  # of an exploration whose layers are refused
     },
 }
 EXTRACTORS = {"features_extractor_class", "features_extractor_kwargs"}
 CHOOSING = ("PPO", "DQN", "QR-DQN", "ARS")  # kinds with discrete actions
+ALGORITHMS = {"TD3": "td3", "SAC": "sac", "CrossQ": "sac", "DQN": "dqn", "QR-DQN": "dqn"}
 CROSSQ_EPSILON = 1e-3  # batch_norm_eps of CrossQPolicy
 SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
 
@@ -98,11 +103,7 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         keywords = {"squash_output": False, **keywords} if name.startswith("ARS") else keywords
     kind, stages, is_normalized = network_of(tensors, keywords, choices)
     require_known(keywords, kind)
-    algorithm = {"TD3": "td3", "SAC": "sac", "CrossQ": "sac", "DQN": "dqn", "QR-DQN": "dqn"}.get(
-        kind, "ppo"
-    )
-    if choices and (kind not in CHOOSING or is_normalized or sum(choices) != widths(stages)[1]):
-        raise UnreadableError("its action space and its network contradict each other")
+    require_choices(choices, kind, stages, is_normalized=is_normalized)
     seed = data.get("seed")
     return ForeignPolicy(
         RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
@@ -114,7 +115,7 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         step=count_of(data.get("num_timesteps")),
         seed=count_of(seed),
         expected_return=mean_return(serialized(data, "ep_info_buffer")),
-        algorithm=algorithm,
+        algorithm=ALGORITHMS.get(kind, "ppo"),
         lacks_normalizer=kind == "PPO" and normalizes(data),
         asks_for_masks=name.startswith("Maskable"),
         assumed=(
@@ -131,18 +132,33 @@ def class_named(data: Mapping[str, Any]) -> str:
 
 
 # Tensors by which the library's policies are known.
-MARKS = ("action_net.weight", "actor.latent_pi.0.weight", "q_net.q_net.0.weight")
+MARKS = (
+    *("action_net.weight", "actor.latent_pi.0.weight", "actor.latent_pi.0.ra_mean"),
+    *("critic.qf0.0.weight", "q_net.q_net.0.weight", "quantile_net.quantile_net.0.weight"),
+)
+SAVED = {"observation_space", "action_space"}  # in the entry `data` of what policy.save() wrote
+# Arguments of a policy's class that policy.save() writes, and on which no action depends.
+NO_KEYWORDS = {*SAVED, "lr_schedule", "use_sde", "dist_kwargs"}
 
 
 def has_policy(document: Any) -> bool:
     """Return whether it is what `policy.save()` wrote, or the policy's state_dict()."""
-    within = document.get("state_dict") if isinstance(document, Mapping) else None
-    table = within if isinstance(within, Mapping) else document
-    return isinstance(table, Mapping) and any(mark in table for mark in MARKS)
+    if not isinstance(document, Mapping):
+        return False
+    table = document.get("state_dict", document)
+    if not isinstance(table, Mapping):
+        return False
+    data = document.get("data")
+    is_saved = isinstance(data, Mapping) and data.keys() >= SAVED
+    return is_saved or any(mark in table for mark in MARKS)
 
 
-def policy_in_table(document: Any, given: Given) -> ForeignPolicy:
-    """Return the policy of such a table, which does not state its activations and its spaces."""
+def policy_in_table(document: Any, given: Given, stated: Any = None) -> ForeignPolicy:
+    """Return the policy of such a table.
+
+    stated: the pickle of the document, in which what policy.save() wrote states the arguments of
+    the policy's class. A state_dict() alone states none of them.
+    """
     given.whole("policy of Stable-Baselines3")
     within = document.get("state_dict")
     tensors = tensors_of(within if isinstance(within, Mapping) else document, "policy")
@@ -150,6 +166,9 @@ def policy_in_table(document: Any, given: Given) -> ForeignPolicy:
         raise UnreadableError(
             "a policy of Stable-Baselines3 says how it ends: leave --output-activation out"
         )
+    data = stated.get("data") if isinstance(stated, Mapping) else None
+    if isinstance(data, Mapping) and data.keys() >= SAVED:
+        return saved_policy(tensors, data, given)
     name = given.activation and ACTIVATIONS[given.activation].torch_class
     keywords = {} if name is None else {"activation_fn": Global(f"torch.nn.{name}")}
     kind, stages, is_normalized = network_of(tensors, keywords, ())
@@ -158,9 +177,60 @@ def policy_in_table(document: Any, given: Given) -> ForeignPolicy:
         f"{LIBRARY} {kind}",
         tuple(stages),
         is_normalized=is_normalized,
-        algorithm={"SAC": "sac", "DQN": "dqn"}.get(kind, "ppo"),
-        assumed=(*given.assumed(f"Stable-Baselines3's {kind}", usual), UNKNOWN_NORMALIZER),
+        algorithm=ALGORITHMS.get(kind, "ppo"),
+        assumed=(
+            *given.assumed(f"Stable-Baselines3's {kind}", usual),
+            *(f"{each} (the file does not say), {BY_ARCHIVE}" for each in UNSTATED.get(kind, ())),
+            UNKNOWN_NORMALIZER,
+        ),
     )
+
+
+BY_ARCHIVE = "state it by the .zip that model.save() wrote"
+# Arguments that change an action and that a state_dict() does not state, by the kind of policy.
+UNSTATED = {
+    "PPO": ("no tanh behind its actions (squash_output)",),
+    "CrossQ": (f"batch_norm_eps {CROSSQ_EPSILON:g}",),
+}
+
+
+def saved_policy(tensors: Tensors, data: Mapping[str, Any], given: Given) -> ForeignPolicy:
+    """Return the policy that policy.save() wrote, with what it states of itself."""
+    given.nothing("policy that policy.save() wrote")
+    refuse_images(data)
+    choices = choices_of(data)
+    keywords = {
+        key: value
+        for key, value in data.items()
+        if key not in NO_KEYWORDS and value is not None  # None: the default
+    }
+    ends = {"squash_output": False} if choices else {}
+    kind, stages, is_normalized = network_of(tensors, {**keywords, **ends}, choices)
+    if kind == "ARS" and not choices:
+        raise UnreadableError(
+            "a policy of ARS does not say whether its actions end in tanh: import the .zip that "
+            "model.save() wrote"
+        )
+    require_known(keywords, kind)
+    require_choices(choices, kind, stages, is_normalized=is_normalized)
+    return ForeignPolicy(
+        RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
+        tuple(stages),
+        is_normalized=is_normalized,
+        choices=choices,
+        observation_bounds=bounds_of(data, "observation_space"),
+        action_bounds=None if choices else bounds_of(data, "action_space"),
+        algorithm=ALGORITHMS.get(kind, "ppo"),
+        asks_for_masks=kind == "PPO" and "use_sde" not in data,  # only MaskablePPO's has none
+        assumed=(UNKNOWN_SAVED_CLASS, UNKNOWN_NORMALIZER),
+    )
+
+
+def require_choices(
+    choices: Sequence[int], kind: str, stages: Sequence[Stage], *, is_normalized: bool
+) -> None:
+    if choices and (kind not in CHOOSING or is_normalized or sum(choices) != widths(stages)[1]):
+        raise UnreadableError("its action space and its network contradict each other")
 
 
 def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
@@ -238,8 +308,13 @@ def parsed(content: bytes) -> Mapping[str, Any]:
 
 
 def serialized(data: Mapping[str, Any], key: str) -> Any:
-    """Return what a pickle within the JSON describes, or None where there is none."""
+    """Return what a pickle within the JSON describes, or None where there is none.
+
+    A pickle's own table, as policy.save() writes it, has it there.
+    """
     entry = data.get(key)
+    if isinstance(entry, Call | Global):
+        return entry
     text = entry.get(":serialized:") if isinstance(entry, dict) else None
     if not isinstance(text, str):
         return None

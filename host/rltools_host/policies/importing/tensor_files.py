@@ -120,6 +120,11 @@ def data_pickle(archive: Archive) -> str | None:
 
 def read_torch(archive: Archive) -> Any:
     """Return dicts, lists, numbers and texts unchanged, and tensors as arrays."""
+    return read_torch_and_pickle(archive)[0]
+
+
+def read_torch_and_pickle(archive: Archive) -> tuple[Any, Any]:
+    """Return the same, and the pickle itself, which has the calls for what is no tensor."""
     name = data_pickle(archive)
     if name is None:
         raise UnreadableError("its zip archive is none of PyTorch's, it has no one data.pkl")
@@ -131,7 +136,8 @@ def read_torch(archive: Archive) -> Any:
         raise UnreadableError(
             "it is a TorchScript program: save the module's state_dict() with torch.save"
         )
-    return _Reader(archive, folder).plain(read_pickle(archive.read(name)), 0)
+    stated = read_pickle(archive.read(name))
+    return _Reader(archive, folder).plain(stated, 0), stated
 
 
 class _Reader:

@@ -7,7 +7,9 @@ the Crazyflie's log groups.
 
 from __future__ import annotations
 
+import hashlib
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from scipy.spatial.transform import Rotation
 
 from quadrotor_drones import BRUSHLESS
 from quadrotor_flight import Array, Flight, fly
+from rltools_host import confined
 from rltools_host.build.tools import group_is_installed
 from rltools_host.drones.fitting.checks import check_log
 from rltools_host.drones.fitting.formats import MOST_FIELDS, decompressed, integrated_attitude
@@ -283,3 +286,19 @@ def test_hostile_ulogs_are_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(DamagedFileError) as caught:
             read_log(path)
         assert "\n" not in str(caught.value)
+
+
+@needs_pyulog
+def test_a_ulog_is_read_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ulog(tmp_path / "log.ulg")
+    assert read_log(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert "pyulog" not in sys.modules
+    for limits, said in (
+        (confined.Limits(memory_bytes=64_000_000), "that takes more than 64 MB of memory"),
+        (confined.Limits(numbers=1000), "it has more than 1,000 numbers"),
+    ):
+        monkeypatch.setattr(confined, "LIMITS", limits)
+        with pytest.raises(DamagedFileError, match=f"^{path} cannot be read: {said}.*; cut it to"):
+            read_log(path)

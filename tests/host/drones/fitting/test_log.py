@@ -16,7 +16,8 @@ from quadrotor_flight import Array
 from rltools_host.commands import cli
 from rltools_host.drones.fitting import checks
 from rltools_host.drones.fitting.checks import check_log
-from rltools_host.drones.fitting.log import LARGEST_FILE, FlightLog, read_log
+from rltools_host.drones.fitting.formats import LARGEST_FILE
+from rltools_host.drones.fitting.log import FlightLog, read_log
 from rltools_host.drones.fitting.model import back, turn
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.tree import TREE
@@ -105,6 +106,9 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
             'line 302, time_s: "x1.794" is not a usable number',
         ),
         (TEXT.replace(",-0.033,", ",nan,", 1), '_x_rad_s: "nan" is not a usable number'),
+        (TEXT.replace(",", "," * 1000, 1), "has 1,017 columns, and 500 at most are read"),
+        (TEXT.replace(LINES[300], "9" * 200_001), "line 301: it is longer than 200,000 characters"),
+        (TEXT.replace(LINES[300], f'"{LINES[300]}'), "line 301: it is not CSV: an open quote"),
         (b"\x89PNG\xff\xfe\x00" * 40, "is not text: write the log as CSV"),
     ],
 )

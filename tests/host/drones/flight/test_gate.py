@@ -173,6 +173,30 @@ def test_a_payload_drops_and_a_rotor_becomes_weaker() -> None:
     assert len(directions) == 4  # each of the rotors
 
 
+def test_every_airframe_of_the_part_weak_rotor_can_hover() -> None:
+    """Only equal thrusts of four rotors turn an X frame about no axis. Each then carries a quarter
+    of the weight, which must be less than the greatest thrust of the weak one. The airframe with
+    the least thrust is flown so, in still air: the weak rotor's command is a quarter higher."""
+    part = load_gate("any-airframe").kinds["weak rotor"]
+    left = 1 - part.settings["rotor_loss"]
+    most = left * part.airframes()["lift"]
+    assert most.min() == pytest.approx(1.2025, abs=1e-4)  # times the weight
+    episode = int(most.argmin())
+    calm = {**part.settings, "gust_m_s2": 0, "latency_ms": 0, "change_s": 0}
+    hover = left / most[episode]
+
+    def hovers(weak: int | None) -> bool:
+        flight = Flight(part.seed, episode, calm)
+        thrusts = [hover / left if i == weak else hover for i in range(4)]
+        if any(flight.step(thrusts) is not None for _ in range(500)):  # in a second
+            return False
+        read = flight.read()
+        return bool(np.abs([*read["velocity_m_s"], *read["angular_velocity_rad_s"]]).max() < 0.02)
+
+    assert sum(hovers(weak) for weak in range(4)) == 1  # the one that was drawn
+    assert not hovers(None)
+
+
 def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage, tmp_path: Path) -> None:
     gate = structs.replace(load_gate("any-airframe"), episodes=3)
     result = fly_gate(gate, pilot, "run")

@@ -4,6 +4,7 @@ several exporters write them, and what is no policy. Each is imported or refused
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
@@ -13,16 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreign_files import GOLDENS
+from foreign_files import FOLDER, GOLDENS
 from rltools_host.build import tools
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.importing import proof, state_dicts
-from rltools_host.policies.importing.network import ForeignPolicy, run
+from rltools_host.policies.importing.network import Activate, ForeignPolicy, Normalize, run
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.reading import content_of, read_foreign, read_normalizer
-from rltools_host.policies.importing.run import read_policy
-from rltools_host.policies.importing.stable_baselines3 import policy_in_table
+from rltools_host.policies.importing.run import ImportRequest, read_policy
+from rltools_host.policies.importing.stable_baselines3 import network_of, policy_in_table
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
 
@@ -148,18 +149,69 @@ def test_twice_as_many_outputs_as_actions_are_means_and_deviations() -> None:
     assert "its first 1 of 2 outputs are the actions" in first.assumed[-1]
 
 
+@pytest.mark.parametrize("second", ["shared_net.2", "policy_net.0"])
+def test_layers_that_an_older_stable_baselines3_shares_with_the_value(second: str) -> None:
+    """`net_arch=[8, 6]` and `net_arch=[8, dict(pi=[6], vf=[5])]`, before version 1.8."""
+    names = ("mlp_extractor.shared_net.0", f"mlp_extractor.{second}", "action_net")
+    table = renamed(ACTOR, names)
+    table |= under("mlp_extractor.value_net.", network(8, 5)) | network(5, 1, prefix="value_net.")
+    _, stages, _ = network_of(table, {}, ())
+    before = np.arctanh(expected(ACTOR, X))
+    np.testing.assert_allclose(run(stages, X), before, rtol=1e-9)
+
+
 def test_a_policy_that_was_saved_without_its_algorithm() -> None:
-    """model.policy.save(), whose names are those of the archive's policy.pth."""
+    """The state_dict() of model.policy, whose names are those of the archive's policy.pth."""
     names = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
     table = {"state_dict": {k.replace("a.", ""): v for k, v in renamed(ACTOR, names).items()}}
     policy = policy_in_table(table, Given())
     assert policy.library == "Stable-Baselines3 PPO"
     assert policy.is_normalized is False
-    assert any(line.startswith("activation tanh") for line in policy.assumed)
+    for said in ("activation tanh", "no tanh behind its actions"):
+        assert any(line.startswith(said) for line in policy.assumed)
     last = {"0.weight": ACTOR["4.weight"], "0.bias": ACTOR["4.bias"]}
     hidden = {name: ACTOR[name] for name in ACTOR if name[0] != "4"}
     outputs = expected(hidden, X) @ last["0.weight"].T + last["0.bias"]
     np.testing.assert_allclose(run(policy.stages, X), outputs, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("action_net",),  # net_arch=[]
+        ("mlp_extractor.shared_net.0", "mlp_extractor.policy_net.0", "action_net"),
+        ("mlp_extractor.shared_net.0", "mlp_extractor.shared_net.2", "action_net"),
+    ],
+)
+def test_layers_of_a_ppo_policy(names: tuple[str, ...]) -> None:
+    table = renamed(network(*(3, 8, 6)[: len(names)], 2), names)
+    policy = policy_in_table(table, Given())
+    outputs = X
+    for name in names:
+        outputs = outputs @ table[f"{name}.weight"].T + table[f"{name}.bias"]
+        outputs = outputs if name == names[-1] else np.tanh(outputs)
+    np.testing.assert_allclose(run(policy.stages, X), outputs, atol=1e-12)
+
+
+SAVED = FOLDER / "sb3_ppo_relu_policy.pt"
+NO_SPACES: dict[str, Any] = {"observation_space": None, "action_space": None}
+
+
+def test_what_a_saved_policy_states_is_read() -> None:
+    """policy.save() writes the arguments of the policy's class: tanh was assumed for its ReLU, as
+    if the file did not say."""
+    policy = read_foreign(SAVED, SAVED.read_bytes(), Given())
+    assert Activate("relu") in policy.stages
+    assert policy.action_bounds is not None
+    assert [line.partition(" (")[0] for line in policy.assumed] == [
+        "policy class MlpPolicy",
+        "no normalizer of observations",
+    ]
+    with pytest.raises(DamagedFileError, match="says what its activations are: leave --act"):
+        read_foreign(SAVED, SAVED.read_bytes(), Given("tanh"))
+    table = {"action_net.0.weight": np.ones((2, 3))}
+    with pytest.raises(UnreadableError, match="does not say whether its actions end in tanh"):
+        policy_in_table({"state_dict": table}, Given(), {"data": NO_SPACES})
 
 
 def renamed(table: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
@@ -263,6 +315,23 @@ MODELS: dict[str, tuple[tuple[Node, ...], dict[str, Any]]] = {
         (FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Slice", "w a b c", "action")),
         {"a": np.array([1]), "b": np.array([-1]), "c": np.array([1])},
     ),
+    "a half whose size is computed": (  # x.chunk(2, -1)[0] in the exporter of before 2.5
+        (
+            *(FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Shape", "w", "shape")),
+            *(("Gather", "shape one", "width"), ("Add", "width one", "more")),
+            *(("Div", "more two", "half"), ("Mul", "half one", "end")),
+            ("Slice", "w none end one", "action"),
+        ),
+        {"none": np.array([0]), "one": np.array([1]), "two": np.array([2])},
+    ),
+    "its own number of rows": (  # x.view(x.size(0), -1)
+        (
+            *(FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Shape", "w", "shape")),
+            *(("Gather", "shape first", "row"), ("Unsqueeze", "row none", "rows")),
+            *(("Concat axis=0", "rows rest", "s"), ("Reshape", "w s", "action")),
+        ),
+        {"first": np.array(0), "none": np.array([0]), "rest": np.array([-1])},
+    ),
     "a shape that it has": (
         (FIRST, ("Tanh", "h", "t"), ("Gemm", "t V C", "w"), ("Reshape", "w s", "action")),
         {"s": np.array([-1, 4])},
@@ -289,6 +358,29 @@ NOT_READ: dict[str, tuple[tuple[Node, ...], str]] = {
         (FIRST, ("Cast to=7", "h", "i"), ("Cast to=1", "i", "t"), LAST),
         "it makes its numbers INT64, by a Cast",
     ),
+    "a shape that grows": (
+        (
+            *(
+                FIRST,
+                ("Shape", "h", "s0"),
+                *(("Concat axis=0", f"s{i} s{i}", f"s{i + 1}") for i in range(40)),
+            ),
+            *(
+                ("Gather", "s40 zero", "n"),
+                ("Gemm", "h V C", "w"),
+                ("Slice", "w zero n zero", "action"),
+            ),
+        ),
+        "it is not an ONNX model, or it is damaged",
+    ),
+    "a size that grows": (
+        (
+            *(FIRST, ("Shape", "h", "s"), ("Gather", "s one", "n0")),
+            *(("Mul", f"n{i} n{i}", f"n{i + 1}") for i in range(60)),
+            *(("Gemm", "h V C", "w"), ("Slice", "w zero n60 one", "action")),
+        ),
+        "it is not an ONNX model, or it is damaged",
+    ),
     "an operator": ((FIRST, ("LeakyRelu", "h", "t"), LAST), 'operator "LeakyRelu", which is not'),
 }
 
@@ -298,7 +390,7 @@ NOT_READ: dict[str, tuple[tuple[Node, ...], str]] = {
 def test_what_a_chain_cannot_compute_is_named(name: str) -> None:
     nodes, sentence = NOT_READ[name]
     with pytest.raises(UnreadableError) as refused:
-        policy_in(model(nodes))
+        policy_in(model(nodes, zero=np.array([0]), one=np.array([1])))
     assert sentence in str(refused.value)
 
 
@@ -315,6 +407,74 @@ def test_half_precision_is_computed_in_single_and_said(kind: str, tmp_path: Path
     exact, half = imported.proofs
     assert exact.difference <= 1e-6 < half.difference <= 1e-2
     assert any("it computes in half precision" in note for note in imported.notes)
+
+
+# -- notes -----------------------------------------------------------------------------------------
+
+STATED = FOLDER / "leapp_stated.yaml"
+
+
+def described(folder: Path, *changes: tuple[str, str]) -> tuple[str, ...]:
+    """The notes on LEAPP's description with other words in it, as a policy of the quadrotor."""
+    import onnx
+
+    model = onnx.load(STATED.with_suffix(".onnx"))
+    text = STATED.read_text().replace("frequency: 100.0", "frequency: 500.0")  # the quadrotor's
+    for before, behind in changes:
+        assert before in text
+        text = text.replace(before, behind)
+    (entry,) = (each for each in model.graph.input if each.name == "rate")
+    if "name: rate" not in text:
+        entry.name = "robot::rate"
+        for node in model.graph.node:
+            node.input[:] = ["robot::rate" if x == "rate" else x for x in node.input]
+    (folder / "leapp_stated.onnx").write_bytes(model.SerializeToString())
+    file = folder / "policy.yaml"
+    file.write_text("\n".join(line for line in text.split("\n") if "sha256sum" not in line))
+    return read_policy(ImportRequest(file, contract="quadrotor", actions="same")).notes
+
+
+@needs_onnx
+def test_a_description_is_read_with_a_note_on_what_is_not_known(tmp_path: Path) -> None:
+    usual = described(tmp_path)
+    assert not any("LEAPP's format" in note or "does not name" in note for note in usual)
+    notes = described(
+        tmp_path,
+        ("name: rate", "name: 'robot::rate'"),  # it was no plain text
+        ("config version: '1.3'", "config version: '9.0'"),
+        ("      element_names: [[x, y, z]]\n", ""),
+    )
+    for beginning in (
+        'it is of LEAPP\'s format "9.0", and 1.3 is known here',
+        "the file does not name its 13 observations: their order is taken to be position_error_x",
+    ):
+        assert any(note.startswith(beginning) for note in notes)
+
+
+def test_a_channel_that_the_normalizer_has_not_seen_change_is_named() -> None:
+    """A deviation of 1e-6 makes of 0.001 the largest input."""
+    (golden,) = (each for each in GOLDENS if each.normalizer)
+    imported = read_policy(golden.request())
+    first, *others = imported.policy.stages
+    assert isinstance(first, Normalize)
+    contract = imported.target.contract
+    assert not any("hardly seen" in note for note in imported.notes)
+    inverse_std = first.inverse_std.copy()
+    inverse_std[1] = 1e6
+    stages = (Normalize(first.mean, inverse_std), *others)
+    policy = dataclasses.replace(imported.policy, stages=stages)
+    (note,) = proof.losses(policy, contract, [])
+    assert note.startswith(f"the normalizer has hardly seen {contract.observations[1].name} change")
+
+
+def test_a_policy_of_masks_in_a_place_without_them_is_named() -> None:
+    policy = read_policy(GOLDENS[0].request()).policy
+    contract = target_of_contract("pendulum").contract
+    assert proof.losses(policy, contract, []) == []
+    (note,) = proof.losses(dataclasses.replace(policy, asks_for_masks=True), contract, [])
+    assert note.startswith(
+        "it was trained with masks (MaskablePPO), and no observation here is one"
+    )
 
 
 # -- what is no policy -----------------------------------------------------------------------------
@@ -353,6 +513,23 @@ def test_what_is_no_policy_is_named_with_the_way_on(name: str, tmp_path: Path) -
     with pytest.raises(DamagedFileError) as refused:
         read(path)
     assert sentence in str(refused.value)
+
+
+class Module:
+    """As torch.save(policy) writes it."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, Any] = {}
+
+
+def test_a_whole_module_is_named_with_the_way_on(tmp_path: Path) -> None:
+    path = tmp_path / "policy.pt"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("policy/data.pkl", pickle.dumps(Module(), 2))
+    with pytest.raises(
+        DamagedFileError, match=r"a whole module, .*: save its state_dict\(\) where"
+    ):
+        read(path)
 
 
 def test_a_folder_and_a_program_name_the_file_that_is_read(tmp_path: Path) -> None:
