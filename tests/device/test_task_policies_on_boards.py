@@ -14,7 +14,7 @@ from rltools_host.commands import cli
 from rltools_host.policies.image import read_run_policy
 from training_calls import train_task
 
-SETTINGS = {"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2}
+SETTINGS = {"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2, "norm_obs": 1}
 
 
 @pytest.mark.all

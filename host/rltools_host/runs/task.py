@@ -92,7 +92,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     safe_action: tuple[End | None, ...] = ()
     step_interval_from: IntervalSource = ""
     unbounded: tuple[str, ...] = ()  # observations whose range nobody states
-    # True if TD3 or SAC have a normalizer, and a hyperparameter norm_obs: not in a run of before.
+    # True if TD3 or SAC have a normalizer, for norm_obs=1: not in a run from before there was one.
     normalizes: bool = False
 
     def __post_init__(self) -> None:

@@ -60,7 +60,7 @@ TRAIN = functools.partial(
     train_task,
     name="Point",
     hidden=(8,),
-    hyperparameters={"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2},
+    hyperparameters={"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2, "norm_obs": 1},
     tensorboard=False,
 )
 TRAIN_PPO = functools.partial(
@@ -365,7 +365,8 @@ def test_a_run_of_before_goes_on_without_a_normalizer(
 
     with monkeypatch.context() as patch:
         patch.setattr(server_socket, "task_of", of_before)
-        TRAIN(Point, steps=100, out=tmp_path / "before")
+        of_then = {name: value for name, value in off.items() if name != "norm_obs"}
+        TRAIN(Point, steps=100, hyperparameters=of_then, out=tmp_path / "before")
     assert "norm_obs" not in document_of(RunFolder.open(tmp_path / "before"))["hyperparameters"]
     for steps in (100, 160):
         if steps > 100:

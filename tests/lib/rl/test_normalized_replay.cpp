@@ -203,11 +203,11 @@ TEST_CASE_TEMPLATE("norm_obs says whether a run normalizes", E, PlainTd3, PlainS
   Run<Deciding<E>> on(6), off(6);
   begin(plain);
   begin(normalized);
-  begin(on);
-  REQUIRE(on.training.hyperparameters.norm_obs());
   constexpr int kLast = Deciding<E>::Hyperparameters::kCount - 1;
   REQUIRE(std::string_view(off.training.hyperparameters.info(kLast).name) == "norm_obs");
-  REQUIRE(off.training.hyperparameters.set_bits(kLast, 0));
+  REQUIRE(on.training.hyperparameters.set_bits(kLast, 1));
+  REQUIRE(on.training.hyperparameters.norm_obs());
+  begin(on);
   begin(off);
   for (const std::uint32_t steps : {100u, 40u}) {
     plain.train(Generic{}, steps);
