@@ -84,6 +84,7 @@ def raptor(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
 
 
 @pytest.mark.all
+@pytest.mark.slow  # installs a peer
 def test_raptor_in_each_tick_begins_with_the_state_of_its_step(raptor: Any) -> None:
     """So that in the ticks of its own rate it does what it does at that alone, and in those between
     answers what it sees as though the step were only now."""
@@ -103,6 +104,7 @@ def test_raptor_in_each_tick_begins_with_the_state_of_its_step(raptor: Any) -> N
 
 
 @pytest.mark.all
+@pytest.mark.slow
 def test_raptor_in_each_tick_flies_most_airframes(raptor: Any) -> None:
     """As `rlt bench any-airframe` flies it, where commands are not late."""
     gate = load_gate("any-airframe")

@@ -44,7 +44,7 @@ def test_a_recurrent_network_learns_with_the_same_bits(tmp_path: Path) -> None:
     """Here with two threads, too, and its policy's image. The run goes on from its checkpoint, and
     the policy is pushed to the board, which checks its sequences."""
     states, images = [], []
-    settings = ["--set", "eval_freq=4096", "--set", "n_eval_episodes=1", "--set", "n_epochs=2"]
+    settings = ["--set", "eval_freq=4096", "--set", "n_eval_episodes=1", "--set", "n_epochs=1"]
     settings.append("--no-tensorboard")
     for board in ("host", "host-threads", EMULATED):
         out = tmp_path / board

@@ -74,6 +74,7 @@ def ant_image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.all
+@pytest.mark.slow  # a normalizer with --all: test_imported_policies.py
 def test_an_ants_policy_gives_the_same_bits(
     ant_image: bytes, program: Path, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def changed(diff: str, read: Callable[[str], str]) -> tuple[str, str]:
 
 
 @pytest.mark.all
+@pytest.mark.timeout(600)  # a minute of a processor
 def test_the_guide_leads_to_a_policy_on_a_board(project_in_tree: Path) -> None:
     project = project_in_tree
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}

@@ -77,3 +77,16 @@ def test_files_that_documents_name_are_there() -> None:
         if f"/{name}\n" not in paths
     ]
     assert not faults, "\n".join(faults)
+
+
+def test_a_notebook_states_its_language() -> None:
+    """Without it `rlt docs`, which executes nothing, ends with a warning for each cell: a fault."""
+    notebooks = [
+        path
+        for path in sorted((TREE.root / "docs").rglob("*.md"))
+        if "file_format: mystnb" in path.read_text(encoding="utf-8")
+    ]
+    assert notebooks
+    for path in notebooks:
+        front = path.read_text(encoding="utf-8").split("---\n")[1]
+        assert "\n  language: ipython3\n" in front, path

@@ -25,6 +25,15 @@ PAGES = {
     "what to buy": "first_hardware",
 }
 
+HEADINGS = {"windows": "supported", "macos": "supported", "not learning": "troubleshooting"}
+
+
+@pytest.mark.parametrize(("words", "page"), HEADINGS.items())
+def test_words_that_many_pages_have_are_in_a_heading(words: str, page: str) -> None:
+    """Sphinx puts a page first whose headings have them: of `windows`, a fit's came first."""
+    text = (TREE.root / "docs" / f"{page}.md").read_text(encoding="utf-8").lower()
+    assert re.search(rf"^## .*\b{words}\b", text, re.MULTILINE)
+
 
 @pytest.mark.parametrize(("words", "page"), PAGES.items())
 def test_words_that_users_type_are_in_the_page_for_them(words: str, page: str) -> None:

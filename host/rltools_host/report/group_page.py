@@ -47,6 +47,8 @@ NARROW_TABLE = """
 table.figures td.number { white-space: nowrap; }
 @media (max-width: 480px) {
   table.figures th:nth-child(n + 5), table.figures td:nth-child(n + 5) { display: none; }
+  tbody th { overflow-wrap: anywhere; }
+  table.figures td.number:nth-child(4) { white-space: normal; overflow-wrap: normal; }
 }
 """
 SHORT, TALL = 380, 400  # CSS pixels, for a wide and a narrow page

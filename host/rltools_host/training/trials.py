@@ -16,8 +16,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import random
 import re
 import sqlite3
+import time
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,6 +70,7 @@ SURPLUS = "rlt-surplus"  # of a trial that two heads began at once, where one wa
 COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
 STARTUP_TRIALS = 5  # before any is pruned
 LOCKED_S = 100.0  # that another process may write
+OPENINGS = 20  # of a storage whose tables other heads write at the same moment
 
 
 @dataclass(frozen=True)
@@ -257,13 +260,7 @@ class Trials:
         self._mark, self._space = mark, space
         try:
             with warnings.catch_warnings(action="ignore"):
-                self._study = optuna.create_study(
-                    storage=opened(storage),
-                    study_name=study,
-                    direction="maximize",
-                    load_if_exists=True,
-                    pruner=pruner,
-                )
+                self._study = study_in(storage, study, pruner)
                 known = self._study.get_trials(deepcopy=False)
                 # Heads that share a database begin with different values.
                 own = zlib.crc32(mark.encode()) if isinstance(storage, str) else 0
@@ -420,6 +417,44 @@ def require_lasting(url: str) -> None:
             f"--storage {url} is in memory, and its trials would be lost with this process: name a "
             "file, sqlite:///FILE, or leave it out"
         )
+
+
+def study_in(
+    storage: str | Path, name: str, pruner: optuna.pruners.BasePruner
+) -> optuna.study.Study:
+    """Return the study of a storage, which is begun where it is missing.
+
+    Heads that start at the same moment all write a new storage's tables: one has them first, and
+    the others look again.
+    """
+    import optuna
+
+    for rest in reversed(range(OPENINGS)):
+        try:
+            return optuna.create_study(
+                storage=opened(storage),
+                study_name=name,
+                direction="maximize",
+                load_if_exists=True,
+                pruner=pruner,
+            )
+        except Exception as error:  # of any database's driver
+            if not rest or not is_begun_elsewhere(error):
+                raise
+            time.sleep(random.uniform(0.1, 0.5))
+    raise AssertionError
+
+
+def is_begun_elsewhere(error: BaseException) -> bool:
+    """Return whether another process has just written what this one wanted to."""
+    from sqlalchemy.exc import IntegrityError
+
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return any(isinstance(c, IntegrityError) or "already exists" in str(c) for c in causes)
 
 
 def opened(storage: str | Path) -> optuna.storages.RDBStorage:

@@ -67,6 +67,15 @@ def test_what_was_skipped_for_lack_of_a_tool_is_of_the_rest(
     assert "2 passed" in capfd.readouterr().out
 
 
+def test_the_files_with_the_longest_tests_begin(tree: Path) -> None:
+    order = tree / "order"
+    for name, mark in (("a", ""), ("b", "@pytest.mark.timeout(900)\n")):
+        text = f"def test_it():\n  with open({str(order)!r}, 'a') as file: file.write({name!r})\n"
+        (tree / f"tests/test_{name}.py").write_text(f"import pytest\n{mark}{text}")
+    assert cli.run(["test"]) == 0
+    assert order.read_text() == "ba"
+
+
 @pytest.mark.parametrize("fault", ["Python tests", "C++ tests"])
 def test_a_fault_is_shown_and_tells_by_the_exit_code(
     fault: str, tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -18,10 +18,19 @@ from rltools_host.build.catalog import list_environments
 from rltools_host.environments.compiled import CompiledVectorEnv, register
 from rltools_host.errors import UsageError
 
-# The others are for --all: each is compiled.
+# Each is compiled: with --all one of each kind, with --slow the others.
 DAILY = ("Pendulum-v1", "CartPole-v1")
+OF_EACH_KIND = ("Acrobot-v1", "Ant-v4", "AnyQuadrotor", "MaskedPendulum", "RacingCar")
+
+
+def marks_of(name: str) -> list[pytest.MarkDecorator]:
+    if name in DAILY:
+        return []
+    return [pytest.mark.all] if name in OF_EACH_KIND else [pytest.mark.all, pytest.mark.slow]
+
+
 NAMES = [
-    pytest.param(environment.name, marks=[] if environment.name in DAILY else [pytest.mark.all])
+    pytest.param(environment.name, marks=marks_of(environment.name))
     for environment in list_environments()
 ]
 Array = NDArray[Any]

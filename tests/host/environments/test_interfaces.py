@@ -199,6 +199,19 @@ def test_an_environment_of_another_package_is_named_with_it(source: str, words: 
     assert all(word in str(refused.value) for word in words)
 
 
+def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Box2D, which LunarLander-v3 needs."""
+
+    def make(*_: Any, **__: Any) -> Any:
+        raise gymnasium.error.DependencyNotInstalled("Box2D is not installed, run pip install X")
+
+    monkeypatch.setattr(gymnasium, "make", make)
+    with pytest.raises(
+        UsageError, match=r"LunarLander-v3 needs a package .*: Box2D .*; install it"
+    ):
+        make_first(maker_of("gym:LunarLander-v3"), "LunarLander-v3")
+
+
 FILE = """
 from pathlib import Path
 import gymnasium

@@ -79,6 +79,7 @@ def told(path: Path) -> dict[int, tuple[str, float | None]]:
 
 
 @pytest.mark.all
+@pytest.mark.slow  # with --all on this machine alone: test_tune.py
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.exhaustive)])
 def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_path: Path) -> None:

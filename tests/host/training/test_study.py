@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from rltools_host.build import experiments
 from rltools_host.commands import study as study_command
+from rltools_host.errors import DamagedFileError
 from rltools_host.report.group_page import write_group_report
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
@@ -17,6 +19,7 @@ from rltools_host.training.group_plan import GroupRequest
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import GroupScreen
 from rltools_host.training.study import Study, load_study, study_names
+from rltools_host.tree import TREE
 from training_calls import train_here
 
 
@@ -34,6 +37,18 @@ def test_our_studies(name: str) -> None:
         "no-normalization": {"norm_obs=0"},
         "neither": {"adaptive_lr=0", "norm_obs=0"},
     }
+
+
+def test_a_value_that_is_no_number_is_named(project: Path) -> None:
+    """It ended in a traceback."""
+    folder = project / "experiments" / "studies"
+    folder.mkdir(parents=True)
+    text = (TREE.experiments / "studies" / "pendulum_ppo_ablation.json").read_text()
+    document = json.loads(text)
+    document["variants"][0]["settings"] = {"learning_rate": "1e-3"}
+    (folder / "mine.json").write_text(json.dumps(document))
+    with pytest.raises(DamagedFileError, match=r"mine\.json is not a study: variants.*got `str`"):
+        load_study("mine")
 
 
 # -- across algorithms -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 
 from fake_board import FakeBoard
 from rltools_host.build import experiments
+from rltools_host.commands.train import closing_lines
 from rltools_host.errors import RltError, UsageError
 from rltools_host.runs.task import Task
 from rltools_host.training.plan import (
@@ -98,6 +99,26 @@ def test_a_run_that_ends_before_its_first_update_says_so(
     make_plan(TrainingRequest("pendulum-td3", steps=400, settings=settings))
     note = "nothing is learned in 400 steps, as the first update comes after learning_starts=400"
     assert (note in capsys.readouterr().err) == is_said
+
+
+def test_the_last_lines_say_what_evaluations_took_and_that_nothing_was_learned() -> None:
+    numbers = {"step": 300, "train_s": 2.0, "evaluation_s": 1.0, "steps_per_s": 300.0, "updates": 9}
+    words = {
+        "run": "r",
+        "experiment": "e",
+        "environment": "E",
+        "state_sha256": "a",
+        "guest_instructions": None,
+    }
+    known = {**numbers, **words, "return_mean": None, "best": None, "faults": None}
+    lines = closing_lines(known)
+    assert lines[0] == (
+        "finished 300 steps in 1.00 s (300 steps/s) and 1.00 s of evaluations (50 % of the time)"
+    )
+    nothing = "nothing was learned: the run made no update"
+    assert not any(nothing in line for line in lines)
+    assert any(nothing in line for line in closing_lines({**known, "updates": 0}))
+    assert "%" not in closing_lines({**known, "evaluation_s": 0.1})[0]
 
 
 def resumed(step: int, steps: int, own_steps: int, environments: int = 1, **values: float) -> Plan:

@@ -159,6 +159,28 @@ def test_heads_at_one_study_begin_no_trial_too_many(tmp_path: Path) -> None:
 
 
 @installs_optuna
+def test_heads_that_begin_a_study_at_the_same_moment_all_open_it(tmp_path: Path) -> None:
+    """All but one failed, as each wrote the tables of the new storage."""
+    heads, faults = 4, list[Exception]()
+    for turn in range(5):
+        start, url = threading.Barrier(heads), f"sqlite:///{tmp_path / f'{turn}.db'}"
+
+        def begin(mark: str, start: threading.Barrier = start, url: str = url) -> None:
+            start.wait()
+            try:
+                Trials(url, "s", mark, [GAMMA], False)
+            except Exception as error:
+                faults.append(error)
+
+        threads = [threading.Thread(target=begin, args=(f"mark{n}",)) for n in range(heads)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert faults == []
+
+
+@installs_optuna
 @pytest.mark.parametrize("rest", ["", "/", "/:memory:", "/file:x?mode=memory&uri=true"])
 def test_a_storage_in_memory_is_refused(rest: str) -> None:
     with pytest.raises(UsageError, match=r"--storage sqlite:.* is in memory.*: name a file"):

@@ -6,9 +6,11 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,6 +121,19 @@ def test_what_an_archive_states_is_read(name: str) -> None:
     given = imported.image.evaluate(sampled(imported.target.contract, 1000))
     assert np.abs(given - np.load(FOLDER / f"{name}.npy")).max() <= 2e-6
     assert [each for each in imported.assumed if "normalizer" not in each] == []
+
+
+def test_an_archive_of_the_old_gym_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its spaces are of gym, whose classes have the same names."""
+    old = type("Box", (spaces.Box,), {"__module__": "gym.spaces.box"})
+    for module in ("gym", "gym.spaces", "gym.spaces.box"):
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(Box=old))
+    space = pickled(old(-1.5, 2.0, (1,)))
+    assert b"gym.spaces.box" in base64.b64decode(space[":serialized:"])
+    path = changed("sb3_ppo.zip", tmp_path, lambda data: data.update(action_space=space))
+    bounds = read_foreign(path, path.read_bytes(), Given()).action_bounds
+    assert bounds is not None
+    assert [float(end.item()) for end in bounds] == [-1.5, 2.0]
 
 
 def test_a_vec_normalize_of_rewards_alone_leaves_the_observations() -> None:

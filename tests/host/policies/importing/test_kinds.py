@@ -4,6 +4,7 @@ several exporters write them, and what is no policy. Each is imported or refused
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
@@ -22,7 +23,7 @@ from rltools_host.policies.importing.onnx_files import GROUP, policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.reading import content_of, read_foreign, read_normalizer
 from rltools_host.policies.importing.run import ImportRequest, read_policy
-from rltools_host.policies.importing.stable_baselines3 import policy_in_table
+from rltools_host.policies.importing.stable_baselines3 import network_of, policy_in_table
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
 
@@ -148,6 +149,17 @@ def test_twice_as_many_outputs_as_actions_are_means_and_deviations() -> None:
     assert "its first 1 of 2 outputs are the actions" in first.assumed[-1]
 
 
+@pytest.mark.parametrize("second", ["shared_net.2", "policy_net.0"])
+def test_layers_that_an_older_stable_baselines3_shares_with_the_value(second: str) -> None:
+    """`net_arch=[8, 6]` and `net_arch=[8, dict(pi=[6], vf=[5])]`, before version 1.8."""
+    names = ("mlp_extractor.shared_net.0", f"mlp_extractor.{second}", "action_net")
+    table = renamed(ACTOR, names)
+    table |= under("mlp_extractor.value_net.", network(8, 5)) | network(5, 1, prefix="value_net.")
+    _, stages, _ = network_of(table, {}, ())
+    before = np.arctanh(expected(ACTOR, X))
+    np.testing.assert_allclose(run(stages, X), before, rtol=1e-9)
+
+
 def test_a_policy_that_was_saved_without_its_algorithm() -> None:
     """The state_dict() of model.policy, whose names are those of the archive's policy.pth."""
     names = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
@@ -160,6 +172,24 @@ def test_a_policy_that_was_saved_without_its_algorithm() -> None:
     last = {"0.weight": ACTOR["4.weight"], "0.bias": ACTOR["4.bias"]}
     hidden = {name: ACTOR[name] for name in ACTOR if name[0] != "4"}
     outputs = expected(hidden, X) @ last["0.weight"].T + last["0.bias"]
+    np.testing.assert_allclose(run(policy.stages, X), outputs, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("action_net",),  # net_arch=[]
+        ("mlp_extractor.shared_net.0", "mlp_extractor.policy_net.0", "action_net"),
+        ("mlp_extractor.shared_net.0", "mlp_extractor.shared_net.2", "action_net"),
+    ],
+)
+def test_layers_of_a_ppo_policy(names: tuple[str, ...]) -> None:
+    table = renamed(network(*(3, 8, 6)[: len(names)], 2), names)
+    policy = policy_in_table(table, Given())
+    outputs = X
+    for name in names:
+        outputs = outputs @ table[f"{name}.weight"].T + table[f"{name}.bias"]
+        outputs = outputs if name == names[-1] else np.tanh(outputs)
     np.testing.assert_allclose(run(policy.stages, X), outputs, atol=1e-12)
 
 
@@ -483,6 +513,23 @@ def test_what_is_no_policy_is_named_with_the_way_on(name: str, tmp_path: Path) -
     with pytest.raises(DamagedFileError) as refused:
         read(path)
     assert sentence in str(refused.value)
+
+
+class Module:
+    """As torch.save(policy) writes it."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, Any] = {}
+
+
+def test_a_whole_module_is_named_with_the_way_on(tmp_path: Path) -> None:
+    path = tmp_path / "policy.pt"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("policy/data.pkl", pickle.dumps(Module(), 2))
+    with pytest.raises(
+        DamagedFileError, match=r"a whole module, .*: save its state_dict\(\) where"
+    ):
+        read(path)
 
 
 def test_a_folder_and_a_program_name_the_file_that_is_read(tmp_path: Path) -> None:
