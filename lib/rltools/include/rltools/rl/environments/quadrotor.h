@@ -282,6 +282,7 @@ StepResult<T> judge(const Settings& settings, const State& state, T change, T fa
   const bool is_calm = fastest <= static_cast<T>(settings.limit_rate);
   const bool holds = is_near & is_slow & is_calm;
   const T cost = weighted(settings.cost_position, length(ex, ey, ez)) +
+                 weighted(settings.cost_height, math::absolute(ez)) +
                  weighted(settings.cost_velocity, length(vx, vy, vz)) +
                  weighted(settings.cost_tilt, tilt) + weighted(settings.cost_yaw, yaw) +
                  weighted(settings.cost_rate, length(w[0], w[1], w[2])) +

@@ -43,6 +43,7 @@ constexpr std::uint32_t kCrazyflieTables = 5;
   X(float, limit_rate, 35, 1, 100, "rad/s", "A greater angular velocity about an axis ends it.")   \
   X(float, reward_alive, 1, 0, 100, "", "Reward of a step, before costs.")                         \
   X(float, cost_position, 1, 0, 100, "1/m", "Cost of the distance from the target.")               \
+  X(float, cost_height, 0, 0, 100, "1/m", "Cost of the height above or below it, besides.")        \
   X(float, cost_velocity, 0.1, 0, 100, "s/m", "Cost of the speed against the target's.")           \
   X(float, cost_tilt, 0.2, 0, 100, "", "Cost of half of 1 - cos(tilt).")                           \
   X(float, cost_yaw, 0.2, 0, 100, "", "Cost of half of 1 - cos(yaw).")                             \
@@ -121,6 +122,7 @@ inline Settings probe_settings(int probe) {
   settings.limit_rate = settings.airframe == 2 ? 4.0f : 25.0f;
   settings.reward_alive = 1.0f;
   settings.cost_position = 1.0f;
+  settings.cost_height = 0.5f;
   settings.cost_velocity = 0.1f;
   settings.cost_tilt = 0.2f;
   settings.cost_yaw = 0.2f;
