@@ -2,7 +2,7 @@
 
 All have the same number of environments, steps, networks and threads, and take turns; the others
 are stopped meanwhile. Beside them EnvPool alone and `mujoco.rollout` alone, with the actions of a
-policy that has learnt nothing: what the simulator would give if nothing else took time.
+policy that has learned nothing: what the simulator would give if nothing else took time.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 // 20 ms, episodes of a second. The policy sees its last six actions; critics also see the rotors'
 // speeds, the wind and the dynamics. Both are the same in the drone's two mirrors.
 //
-// Large steps at first, each row learnt from once, and a learning rate that ends at a hundredth of
+// Large steps at first, each row learned from once, and a learning rate that ends at a hundredth of
 // that: docs/experiments.md, "A quadrotor", has the figures. For other drones, and
 // for many at once, quadrotor_ppo.h is made.
 // Requires: hosted

@@ -42,11 +42,11 @@ struct FoundationQuadrotorTeacher : TaskExperiment<Ppo, KnownQuadrotor<float, 10
       limit_rate = 30.0f;
       reward_alive = 3.0f;  // with 2 a fall far away costs more than it earns, and some seeds crash
       // Four meters away cost (4 * 1.1 - 3) / (1 - 0.97) = 47 until gamma forgets them: with 20 it
-      // pays to end an episode, and the teacher of seed 1001 learnt that.
+      // pays to end an episode, and the teacher of seed 1001 learned that.
       cost_limit = 60.0f;
       cost_change = 0.05f;
       cost_position = 1.1f;
-      // Wider than what is flown: a policy is worst at the edges of what it learnt.
+      // Wider than what is flown: a policy is worst at the edges of what it learned.
       environment.turn_min = 24.0f;
       environment.turn_max = 2000.0f;
       environment.lag_up_max = 0.125f;

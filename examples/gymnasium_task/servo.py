@@ -1,4 +1,4 @@
-"""A servo that is to hold an angle against an unknown load, learnt with the C++ core.
+"""A servo that is to hold an angle against an unknown load, learned with the C++ core.
 
 .venv/bin/python examples/gymnasium_task/servo.py trains it and writes the policy as C. The command
 line does it too: rlt train gym:examples/gymnasium_task/servo.py:Servo --steps 20000

@@ -1,4 +1,4 @@
-"""Environments beside the pendulum and the quadrotor, and a recurrent network: learnt on an
+"""Environments beside the pendulum and the quadrotor, and a recurrent network: learned on an
 emulated board and on this machine with the same bits. Most of the actions are choices."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The example of an environment of one's own: it is learnt, and its policy written as C."""
+"""The example of an environment of one's own: it is learned, and its policy written as C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLE = runpy.run_path(str(FILE), run_name="example")
 
 
 @pytest.mark.all
-def test_the_servo_is_learnt(tmp_path: Path) -> None:
+def test_the_servo_is_learned(tmp_path: Path) -> None:
     """Without a torque the return is about -80; 20,000 steps reach -9."""
     assert EXAMPLE["train"](3000, tmp_path) > -25.0
     header = (tmp_path / "servo.h").read_text()

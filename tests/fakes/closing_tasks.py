@@ -68,7 +68,7 @@ class PlantThatHangs(Plant):
 
 
 class RefusedPlant(Plant):
-    """Its actions have no bounds, and so it cannot be learnt."""
+    """Its actions have no bounds, and so it cannot be learned."""
 
     def __init__(self) -> None:
         super().__init__()

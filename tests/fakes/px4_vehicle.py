@@ -32,7 +32,7 @@ from rltools_host.policies.image import parse_policy
 HOST = (255, 190)
 SITL_UID = 5283920058631409231  # as PX4's program for a PC says it, with the system id 1
 LATITUDE, LONGITUDE, ALTITUDE_M = 47.3977, 8.5456, 488.0
-METRES_PER_DEGREE = math.pi / 180.0 * 6371000.0
+METERS_PER_DEGREE = math.pi / 180.0 * 6371000.0
 # Its simulator's, src/modules/simulation/simulator_sih/sih_params.yaml
 SIH: dict[str, int | float] = {
     "SIH_MASS": 1.0,
@@ -187,9 +187,9 @@ class ScriptedPx4:
             return [d.MAVLink_attitude_quaternion_message(ms, *model.attitude, 0.1, 0.2, 0.3)]
         if name == "GLOBAL_POSITION_INT":
             north, east, down = model.position - GROUND
-            parallel = METRES_PER_DEGREE * math.cos(math.radians(LATITUDE))
+            parallel = METERS_PER_DEGREE * math.cos(math.radians(LATITUDE))
             place = (
-                round(1e7 * (LATITUDE + north / METRES_PER_DEGREE)),
+                round(1e7 * (LATITUDE + north / METERS_PER_DEGREE)),
                 round(1e7 * (LONGITUDE + east / parallel)),
                 round(1e3 * (ALTITUDE_M - down)),
             )
@@ -263,8 +263,8 @@ class ScriptedPx4:
                 return UNSUPPORTED_FRAME
             if int(message.param2) != 1:
                 return DENIED
-            parallel = METRES_PER_DEGREE * math.cos(math.radians(LATITUDE))
-            north = (message.x * 1e-7 - LATITUDE) * METRES_PER_DEGREE
+            parallel = METERS_PER_DEGREE * math.cos(math.radians(LATITUDE))
+            north = (message.x * 1e-7 - LATITUDE) * METERS_PER_DEGREE
             east = (message.y * 1e-7 - LONGITUDE) * parallel
             model.go_to(GROUND + np.array((north, east, ALTITUDE_M - message.z)))
         elif number == d.MAV_CMD_DO_SET_MODE:

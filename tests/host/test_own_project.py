@@ -153,7 +153,7 @@ def test_the_other_commands_work_in_a_project_elsewhere(installed: Path, tmp_pat
     for what in ("c", "onnx", "arduino"):
         rlt("export", "tuned/t0/s0", "--to", what, "--output", its.folder / "build" / what)
     flown = rlt("fly", imported, "--board", "host", "--seconds", "1", code=6)
-    assert "the flight failed: the limit of" in flown, "it has learnt nothing"
+    assert "the flight failed: the limit of" in flown, "it has learned nothing"
     assert listing(installed) == before
 
 

@@ -60,8 +60,8 @@ def algorithms() -> Mapping[str, Algorithm]:
     for header in sorted([*folder.glob("*.h"), *folder.glob("*/*.h")]):
         content = header.read_text(encoding="utf-8")
         if stated := STRUCT.search(content):
-            learnt = ACTIONS.search(content)
-            actions = tuple(learnt[1].split()) if learnt else (NUMBERS,)
+            learned = ACTIONS.search(content)
+            actions = tuple(learned[1].split()) if learned else (NUMBERS,)
             include = header.relative_to(TREE.include).as_posix()
             found[header.stem] = include, stated[1], actions
             bases[stated[1]] = stated[2]

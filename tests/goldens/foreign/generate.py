@@ -4,7 +4,7 @@ actions that these libraries give.
 Run it where requirements.txt is installed: python tests/goldens/foreign/generate.py [NAME ...]
 It writes beside itself <name>.<ending>, as the library saves it, and <name>.npy: the actions
 (1000, action_dim) in float32 for `observations`, in the environment's units. Networks are small and
-drawn at random: nothing is learnt, but normalizers have seen numbers.
+drawn at random: nothing is learned, but normalizers have seen numbers.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     assert content.fitted is not None
     assert (content.fitted.log, content.fitted.sha256) == ("flight.csv", digest)
     entry = read_result(out / "gate-entry.json").envelope
-    assert entry == EntryEnvelope(0, 0, 0, 0, 0)  # it has learnt nothing
+    assert entry == EntryEnvelope(0, 0, 0, 0, 0)  # it has learned nothing
     assert (document["entry"], document["assumed"]) == (asdict(entry), {})
     assert document["active_sha256"] == read_leaving_policy(folder).sha256
     settings = FitResult(fit_of_log(LOG, 0.1), 1.0, 0.1, 0.1).known_settings()

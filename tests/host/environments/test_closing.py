@@ -56,7 +56,7 @@ def test_a_run_that_ends_closes_each_environment_once(kind: str, noted: Path) ->
 
 
 @pytest.mark.parametrize("name", ["RefusedPlant", "UnresettablePlant"])
-def test_what_cannot_be_learnt_is_closed(name: str, noted: Path) -> None:
+def test_what_cannot_be_learned_is_closed(name: str, noted: Path) -> None:
     with pytest.raises(UsageError):
         ServerProcess(TaskRequest(source(name)))
     with pytest.raises(UsageError):

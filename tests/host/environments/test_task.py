@@ -141,7 +141,7 @@ def test_what_nobody_states_is_said_in_a_line_each() -> None:
     assert (stated.observations[1].minimum, stated.observations[1].maximum) == (-5e6, 1.0)
 
 
-def test_a_space_that_cannot_be_learnt_is_named() -> None:
+def test_a_space_that_cannot_be_learned_is_named() -> None:
     with pytest.raises(UsageError, match=r"Servo-v0 has a Dict as its .*gymnasium.Env"):
         task(spaces(Dict({"a": BOX}), BOX))
 

@@ -176,7 +176,7 @@ def test_a_run_that_is_saved_on_its_way_is_the_same_run(
     assert saved["state_sha256"] == whole["state_sha256"]
 
 
-def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
+def test_what_was_learned_is_what_the_environment_did(tmp_path: Path) -> None:
     """The replay buffer holds the point's own transitions; truncated ones are not terminal."""
     TRAIN(Point, steps=600, seed=1, out=tmp_path / "run")
     arrays = state(tmp_path / "run")
@@ -231,7 +231,7 @@ def test_a_run_goes_on_with_its_normalizer_to_the_same_bits(
     assert ends[0] == ends[1]
 
 
-def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any]) -> None:
+def test_a_step_that_fails_is_counted_and_not_learned_from(raising: dict[str, Any]) -> None:
     run = Path(raising["run"])
     sentence = raising["environment_fault"]
     assert sentence.startswith("step raised RuntimeError: the simulator diverged, at observation (")
@@ -372,10 +372,10 @@ def test_a_run_of_before_goes_on_without_a_normalizer(
         if steps > 100:
             for name in ("off", "before"):
                 train_task(Point, resume=str(tmp_path / name), steps=steps)
-        learnt, then = state(tmp_path / "off"), state(tmp_path / "before")
-        assert learnt.keys() - then.keys() == {name for name in learnt if "normalizer/" in name}
+        learned, then = state(tmp_path / "off"), state(tmp_path / "before")
+        assert learned.keys() - then.keys() == {name for name in learned if "normalizer/" in name}
         assert then["progress/step"].reshape(-1)[0] == steps
-        assert all(np.array_equal(learnt[key], then[key], equal_nan=True) for key in then)
+        assert all(np.array_equal(learned[key], then[key], equal_nan=True) for key in then)
     images = [read_run_policy(tmp_path / name) for name in ("off", "before")]
     assert images[1].normalizer is None
     for image in images:
@@ -395,7 +395,7 @@ def test_a_board_is_built_for_the_contract_of_a_run(point: dict[str, Any]) -> No
 
 
 @pytest.mark.slow  # with --all a servo: tests/examples/test_gymnasium_task.py
-def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
+def test_pendulum_is_learned_through_gymnasium(tmp_path: Path) -> None:
     """Untrained policies have returns of about -1,200."""
     result = train_task("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")
     outcome = evaluate.run(str(tmp_path / "run"), EvaluationRequest(20))
@@ -437,8 +437,8 @@ def test_choices_are_given_as_whole_numbers(
     train = TRAIN_PPO if algorithm == "ppo" else TRAIN
     settings = {"eval_freq": 500, "n_eval_episodes": 2}
     train(make_env, algorithm=algorithm, steps=192, hyperparameters=settings, out=tmp_path / "run")
-    learnt = state(tmp_path / "run")["rollout/action" if algorithm == "ppo" else "replay/action"]
-    assert {*learnt[:, 0].tolist()} == {0, 1, 2}
+    learned = state(tmp_path / "run")["rollout/action" if algorithm == "ppo" else "replay/action"]
+    assert {*learned[:, 0].tolist()} == {0, 1, 2}
     assert {row[0] for row in make_env.given} == {1, 2, 3}
     image = read_run_policy(tmp_path / "run")
     image.verify()

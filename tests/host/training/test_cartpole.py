@@ -1,4 +1,4 @@
-"""CartPole is learnt by PPO and DQN, whose actions are choices: 500 steps are the best episode."""
+"""CartPole is learned by PPO and DQN, whose actions are choices: 500 steps are the best episode."""
 
 from __future__ import annotations
 

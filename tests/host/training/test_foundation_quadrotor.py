@@ -35,7 +35,7 @@ def hover(airframes: int) -> Gate:
 
 @pytest.mark.all  # compiles it
 def test_it_trains_with_all_that_the_gate_has() -> None:
-    """The gate's distribution or a wider one: a policy is worst at the edges of what it learnt."""
+    """The gate's distribution or a wider one: a policy is worst at the edges of what it learned."""
     found = {entry.name: entry.default for entry in experiments.describe(NAME).hyperparameters}
     within = {
         "mass": (0.02, 5),
@@ -113,7 +113,7 @@ def test_a_teacher_does_not_learn_to_end_its_episodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a `cost_limit` of 20 the teacher of seed 1001 flew away for all of its 30 M steps, in
-    episodes of 53 to 59 steps: that cost less than to be far from the target. Its student learnt
+    episodes of 53 to 59 steps: that cost less than to be far from the target. Its student learned
     from that for 300 M steps."""
     with monkeypatch.context() as patch:
         patch.setattr(train_command, "make_screen", interrupt_at(1_000_000))

@@ -214,7 +214,7 @@ TEST_CASE("PPO learns two choices at once, and a checkpoint changes no bit") {
   for (const auto& name : names) CHECK(name.find("log_std") == std::string::npos);
 }
 
-TEST_CASE_TEMPLATE("what is forbidden is never tried, and what earns is learnt", E, GatePpo,
+TEST_CASE_TEMPLATE("what is forbidden is never tried, and what earns is learned", E, GatePpo,
                    GateDqn) {
   Run<E> run(4);
   initialize(Generic{}, run.training);

@@ -1,5 +1,5 @@
 // Environments that end episodes by themselves, or whose episodes another program plays: what is
-// learnt from a step that is truncated or lost, and from a checkpoint whose episodes are gone.
+// learned from a step that is truncated or lost, and from a checkpoint whose episodes are gone.
 #include <doctest/doctest.h>
 
 #include <utility>
@@ -159,7 +159,7 @@ TEST_CASE("a truncated episode is one that has ended, with its return") {
   CHECK_FALSE(report.lost);
 }
 
-TEST_CASE("nothing is learnt from a step that is lost") {
+TEST_CASE("nothing is learned from a step that is lost") {
   ScriptedRun<OneTd3> run({kOn, kLost, kOn, kLost, kLost, kOn});
   const bool lost[] = {false, true, false, true, true, false};
   for (const bool expected : lost) {

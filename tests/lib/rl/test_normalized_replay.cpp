@@ -180,7 +180,7 @@ TEST_CASE("exploration is the actor's action for the normalized observation") {
   }
 }
 
-TEST_CASE("a normalizer that changes no observation changes nothing that is learnt") {
+TEST_CASE("a normalizer that changes no observation changes nothing that is learned") {
   using E = PlainTd3;
   Run<E> plain(6);
   Run<Normalized<E>> identity(6), run(6);

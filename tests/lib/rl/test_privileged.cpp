@@ -95,7 +95,7 @@ void check_zeros_change_nothing() {
 
 }  // namespace
 
-TEST_CASE("zeros behind the observation change no bit of what is learnt") {
+TEST_CASE("zeros behind the observation change no bit of what is learned") {
   check_zeros_change_nothing<PointTd3<RandomPoint>, PointTd3<ZeroPoint>>();
 }
 

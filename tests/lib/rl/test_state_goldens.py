@@ -26,16 +26,16 @@ STATES = {  # of seed 0, as `rlt train` prints them
     "pendulum-sac": "c010087a69b13a76d88ed70096b1951a607516144edb5eeb036b4274332628cd",
     "pendulum-ppo": "625457446708f89f9276bc61fb431368bad1413358ef29d9a5dacb602efd1d4a",
 }
-LEARNT = ("actor", "critic", "log_", "temperature_optimizer", "replay/", "rollout/")
+LEARNED = ("actor", "critic", "log_", "temperature_optimizer", "replay/", "rollout/")
 
 
 @pytest.mark.parametrize("experiment", state_tensors.EXPERIMENTS)
 def test_run_ends_with_the_known_tensors(experiment: str, tmp_path: Path) -> None:
     goldens = json.loads(state_tensors.GOLDENS.read_text())[experiment]
     hashes = state_tensors.tensor_hashes(state_tensors.train(experiment, "host", tmp_path / "run"))
-    learnt = [name for name in goldens if name.startswith(LEARNT)]
-    assert len(learnt) >= len(goldens) - 20
-    different = [name for name in learnt if hashes.get(name) != goldens[name]]
+    learned = [name for name in goldens if name.startswith(LEARNED)]
+    assert len(learned) >= len(goldens) - 20
+    different = [name for name in learned if hashes.get(name) != goldens[name]]
     assert different == []
     assert hashes == goldens
     assert RunFolder.open(tmp_path / "run").content.state_sha256 == STATES[experiment]

@@ -91,7 +91,7 @@ TEST_CASE("a window begins with the state in which the actor came to it") {
       if (begins<Small>(rollout, Small::kRolloutSteps, i)) std::fill(own, own + 5, 0.0f);
       CHECK(std::memcmp(own, rollout.actor_state.present + i * 5, 20) == 0);
     }
-    // So the policy that is learnt is at first the one that acted, to the last bit.
+    // So the policy that is learned is at first the one that acted, to the last bit.
     const auto first = run.step(Generic{});
     CHECK(first.metrics.kl == 0);
     CHECK(first.metrics.clip_fraction == 0);

@@ -1,4 +1,4 @@
-"""EnvPool alone: actions as a policy draws them that has learnt nothing, and learns nothing."""
+"""EnvPool alone: actions as a policy draws them that has learned nothing, and learns nothing."""
 
 import ppo_run
 

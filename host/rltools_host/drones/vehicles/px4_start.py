@@ -66,7 +66,7 @@ class Starts:
 
 
 def starts_for(image: PolicyImage, count: int, say: Say = lambda _: None) -> Starts:
-    """Return the first of STARTS; scale them towards the target, and report that, where the policy
+    """Return the first of STARTS; scale them toward the target, and report that, where the policy
     may not be handed a vehicle about as far away as the furthest. Raise RefusedError where it may
     not be handed one that rests near its target."""
     limits = ENTRY_AT_REST if image.entry is None else image.entry

@@ -303,7 +303,7 @@ TEST_CASE("a state that no run can have is refused") {
   CHECK(state_is_consistent(run.training));
   run.learn();
   CHECK(state_is_consistent(run.training));
-  run.replay->size = 15;  // in the middle of a rollout nothing is learnt
+  run.replay->size = 15;  // in the middle of a rollout nothing is learned
   CHECK_FALSE(state_is_consistent(run.training));
   Run<PointPpo> collecting(12);
   initialize(Generic{}, collecting.training);

@@ -19,7 +19,7 @@ TEST_CASE("a policy without the velocity comes to -200 in 200000 steps") {
   CHECK(evaluate(Host{}, run.training).mean < -900);
   while (!finished(run.training)) REQUIRE(run.step(Host{}).finite);
   CHECK(evaluate(Host{}, run.training).mean >= -200);
-  // What it learnt is to remember: without its hidden state it does not swing up.
+  // What it learned is to remember: without its hidden state it does not swing up.
   auto& actor = run.learner->actor;
   for (int i = 0; i < 32 * 96; i++) actor.hidden_weights(1)[i] = 0.0f;
   CHECK(evaluate(Host{}, run.training).mean < -600);

@@ -15,7 +15,7 @@
 
 namespace rlt {
 
-// The logit of what is forbidden: its probability is exactly 0, and nothing is learnt from it.
+// The logit of what is forbidden: its probability is exactly 0, and nothing is learned from it.
 constexpr double kMaskedLogit = -1e30;
 
 // Mask the logits of the choices that an observation of the environment E forbids, where not all

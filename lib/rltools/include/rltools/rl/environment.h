@@ -50,7 +50,7 @@ namespace rlt {
 // more is to be had. An episode that is cut off is not terminated: after a number of steps, which
 // is not the environment's affair, or where the environment says so (`truncated`, of one that
 // kTruncates). A step that is lost, of one that kIsExternal, did not take place: the state is as
-// before, nothing is learnt from it, and the episode is over.
+// before, nothing is learned from it, and the episode is over.
 template <class T>
 struct StepResult {
   T reward;

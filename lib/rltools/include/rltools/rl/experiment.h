@@ -141,7 +141,7 @@ namespace detail {
 // An experiment that is not kMirrored does not need kMirrors, which an environment without the
 // defaults lacks: so that the sentence on those is the only one.
 template <class E>
-constexpr int mirrors_learnt() {
+constexpr int mirrors_learned() {
   if constexpr (kIsMirrored<E>) return E::Environment::kMirrors;
   return 0;
 }
@@ -155,7 +155,7 @@ constexpr bool kIsComplete<T, std::void_t<decltype(sizeof(T))>> = true;
 
 // The number of mirrors that an experiment learns with.
 template <class E>
-constexpr int kMirrorsLearnt = detail::mirrors_learnt<E>();
+constexpr int kMirrorsLearned = detail::mirrors_learned<E>();
 
 template <class E>
 struct Symmetry;  // rl/symmetry/symmetry.h
@@ -166,25 +166,25 @@ struct Training;  // rl/training.h
 template <class E, class Actor, class Critic>
 void make_symmetric(const Training<E>&, [[maybe_unused]] Actor& actor,
                     [[maybe_unused]] Critic& critic) {
-  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::make_symmetric(actor, critic);
+  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::make_symmetric(actor, critic);
 }
 
 // Turn the gradient of a batch into that of a batch with all images of its rows: of an actor, of a
 // critic.
 template <class E, class Actor>
 void average_actor_over_mirrors(const Training<E>&, [[maybe_unused]] Actor& gradient) {
-  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::average_actor(gradient);
+  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average_actor(gradient);
 }
 template <class E, class Critic>
 void average_critic_over_mirrors(const Training<E>&, [[maybe_unused]] Critic& gradient) {
-  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::average_critic(gradient);
+  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average_critic(gradient);
 }
 
 // The same for the gradients of actor, critic and a policy's deviations, or for the moments of a
 // normalizer.
 template <class E, class... Averaged>
 void average_over_mirrors(const Training<E>&, [[maybe_unused]] Averaged&... averaged) {
-  if constexpr (kMirrorsLearnt<E> > 0) Symmetry<E>::average(averaged...);
+  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average(averaged...);
 }
 
 // The contract of an experiment that is kMirrored; all others keep it.
@@ -194,12 +194,12 @@ struct MirrorContract {
   static constexpr bool check() {
     bool kept = true;
     if constexpr (kIsMirrored<E>) {
-      RLT_REQUIRE(kMirrorsLearnt<E> > 0,
+      RLT_REQUIRE(kMirrorsLearned<E> > 0,
                   "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
       RLT_REQUIRE(
-          kMirrorsLearnt<E> == 0 || detail::kIsComplete<Symmetry<E>>,
+          kMirrorsLearned<E> == 0 || detail::kIsComplete<Symmetry<E>>,
           "the experiment is kMirrored, and does not include rltools/rl/symmetry/symmetry.h");
-      if constexpr (kMirrorsLearnt<E> > 0 && detail::kIsComplete<Symmetry<E>>) {
+      if constexpr (kMirrorsLearned<E> > 0 && detail::kIsComplete<Symmetry<E>>) {
         kept = kept && Symmetry<E>::template check<Asserts>();
       }
     }

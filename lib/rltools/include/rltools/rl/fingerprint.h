@@ -226,7 +226,7 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   if (Environment::kPrivilegedDim > 0) {
     visit(ItemName{"privileged"}, static_cast<std::uint32_t>(Environment::kPrivilegedDim));
   }
-  if constexpr (kMirrorsLearnt<E> > 0) {
+  if constexpr (kMirrorsLearned<E> > 0) {
     visit(ItemName{"mirrors"}, Symmetry<E>::hash());
   }
   if (kIsNormalized<E>) visit(ItemName{"normalized"}, std::uint32_t{1});

@@ -49,7 +49,7 @@ struct PpoTaskHyperparameters : PpoHyperparameters {
   }
 };
 
-// Few numbers are learnt best from wide actions and orthogonal first weights, more of them and
+// Few numbers are learned best from wide actions and orthogonal first weights, more of them and
 // choices from the others (docs/experiments.md, "Hopper and Swimmer by PPO").
 struct PpoOrthogonalHyperparameters : PpoTaskHyperparameters {
   PpoOrthogonalHyperparameters() {

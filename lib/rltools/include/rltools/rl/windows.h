@@ -1,10 +1,10 @@
 // On-policy learning with recurrent networks (algorithms/ppo.h): a rollout is cut into windows of
-// kWindowSteps steps of an environment, which are learnt from as a whole. Without a recurrent
+// kWindowSteps steps of an environment, which are learned from as a whole. Without a recurrent
 // network a window is one step, and nothing of this is compiled.
 //
 // The hidden state of a network before each window is kept with the rollout: the actor's as it
 // acted, the critic's as it computed the values. Within a window it follows from the networks that
-// are learnt, and so do the gradients. It is zero where an episode begins.
+// are learned, and so do the gradients. It is zero where an episode begins.
 #pragma once
 
 #include <cstdint>

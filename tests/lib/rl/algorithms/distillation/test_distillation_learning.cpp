@@ -26,7 +26,7 @@ TEST_CASE("a student without the velocity comes to -190 in 400000 steps, its tea
     initialize(Host{}, run.training);
     while (!finished(run.training)) REQUIRE(run.step(Host{}).finite);
     CHECK(evaluate(Host{}, run.training).mean >= -190);
-    // What it learnt is to remember: without its hidden state it does not swing up.
+    // What it learned is to remember: without its hidden state it does not swing up.
     auto& actor = run.learner->actor;
     for (int i = 0; i < 16 * 48; i++) actor.hidden_weights(1)[i] = 0.0f;
     CHECK(evaluate(Host{}, run.training).mean < -400);

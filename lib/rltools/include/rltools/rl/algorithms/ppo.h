@@ -165,7 +165,8 @@ struct Ppo : OnPolicy {
     } else {
       learn(device, training, report);
       if (training.learner.minibatches >= training.hyperparameters.n_epochs * kCount) {
-        auto& learner = training.learner;  // the next rollout is that of the policy that was learnt
+        auto& learner =
+            training.learner;  // the next rollout is that of the policy that was learned
         for (int i = 0; i < ppo::kDeviations<E>; i++) {
           learner.acting_log_std[i] = learner.log_std.values[i];
         }

@@ -1,7 +1,7 @@
 // Networks that are the same in an environment's mirrors (Mirrored in environment.h): for a
 // mirrored observation an actor computes the mirrored action, and a critic the same value. Such
-// networks are learnt from each row as from all of its images, without computing these: the loss of
-// a row and of its image have gradients that are each other's image, so that the mean over the
+// networks are learned from each row as from all of its images, without computing these: the loss
+// of a row and of its image have gradients that are each other's image, so that the mean over the
 // images of a gradient is that of a batch with all images in it (van der Pol et al. 2020, "MDP
 // homomorphic networks", arXiv 2006.16908, are symmetric networks of this kind). As networks they
 // are ordinary ones: nothing that runs a policy knows of it.
@@ -192,7 +192,7 @@ struct Symmetry {
   using Critic = typename E::Critic;
   using ActorImages = detail::ActorImages<E, Actor>;
   using CriticImages = detail::CriticImages<E, Critic>;
-  static constexpr int kCount = kMirrorsLearnt<E>;
+  static constexpr int kCount = kMirrorsLearned<E>;
 
   // Check the contract of its networks and environment.
   template <bool Asserts>

@@ -285,7 +285,7 @@ struct Distillation : OnPolicy {
     visitor("teacher_rollout_steps", Teacher::kRolloutSteps);
     visitor("teacher_batch_size", Teacher::kBatchSize);
     visitor("teacher_episode_steps", static_cast<int>(Teacher::kEpisodeSteps));
-    visitor("teacher_mirrors", kMirrorsLearnt<Teacher>);
+    visitor("teacher_mirrors", kMirrorsLearned<Teacher>);
     visitor("teacher_behavior",
             static_cast<int>(detail::behavior_hash<typename Teacher::Environment>() >> 1));
     if constexpr (!std::is_same_v<AskedIn<E>, typename Teacher::Environment>) {

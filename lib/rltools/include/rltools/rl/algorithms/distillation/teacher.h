@@ -4,8 +4,8 @@
 // Both environments have the same State, or the student's derives from the teacher's, and the same
 // Parameters and settings. What differs is what they observe, and what an action is.
 //
-// A teacher may have learnt by other steps than those of the student, longer ones for example: then
-// the experiment states, as AskedIn, what the teacher's environment is by the student's steps.
+// A teacher may have learned by other steps than those of the student, longer ones for example:
+// then the experiment states, as AskedIn, what the teacher's environment is by the student's steps.
 #pragma once
 
 #include <type_traits>
@@ -34,7 +34,7 @@ struct AskedIn<E, std::void_t<typename E::AskedIn>> {
 }  // namespace detail
 
 // The environment in which the teacher sees the student's states: E::AskedIn, or that in which it
-// learnt.
+// learned.
 template <class E>
 using AskedIn = typename detail::AskedIn<E>::Environment;
 
@@ -45,7 +45,7 @@ struct StudentContract {
   static constexpr bool check() {
     using Student = typename E::Environment;
     using Teacher = AskedIn<E>;
-    using Learnt = typename E::Teacher::Environment;
+    using Learned = typename E::Teacher::Environment;
     constexpr int kLastLayer = E::Actor::kLayerCount - 1;
     bool kept = true;
     RLT_REQUIRE(!kIsRecurrent<typename E::Teacher::Actor>,
@@ -67,8 +67,8 @@ struct StudentContract {
                 "from it");
     RLT_REQUIRE(E::Actor::activation(kLastLayer) == Activation::identity,
                 "the student's last activation must be identity, because its action is clamped");
-    RLT_REQUIRE(Teacher::kObservationDim == Learnt::kObservationDim &&
-                    Teacher::kActionDim == Learnt::kActionDim,
+    RLT_REQUIRE(Teacher::kObservationDim == Learned::kObservationDim &&
+                    Teacher::kActionDim == Learned::kActionDim,
                 "AskedIn has another observation or action width than the environment in which the "
                 "teacher learns");
     RLT_REQUIRE(Size<Teacher::kActionDim>::template kIs<Student::kActionDim>,
