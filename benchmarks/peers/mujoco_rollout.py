@@ -1,8 +1,8 @@
 """`mujoco.rollout` on Ant's model: what this machine's threads simulate, and nothing else.
 
-Actions as a policy draws them that has learned nothing, each for the five steps of a step of Ant-v4;
-the 64 ants go on for 16 steps of the environment at a time, and those that are then out of the
-heights in which an episode goes on begin again. No observation, no reward, no policy.
+Actions as a policy draws them that has learned nothing, each for the five steps of a step of
+Ant-v4; the 64 ants go on for 16 steps of the environment at a time, and those that are then out of
+the heights in which an episode goes on begin again. No observation, no reward, no policy.
 """
 
 from __future__ import annotations

@@ -208,6 +208,10 @@ REASONS = {
     "./rlt train gym:path/to/my_task.py:MyTask --channels channels.json": ELSEWHERE,
     "./rlt train pendulum-td3 --board '<board>' --steps 300 --seed 0": ELSEWHERE,
     "./rlt train gym:Pendulum-v1 --seeds 0-3": "tests/host/test_next_steps.py trains it shorter",
+    "./rlt evaluate RUN --against zero": "tests/host/policies/test_evaluate.py has baselines",
+    "./rlt evaluate RUN --against examples/gymnasium_task/plants.py:hold_level": (
+        "the same; tests/examples plays the controller"
+    ),
     "./rlt train gym:CartPole-v1": "tests/host/environments trains tasks with choices",
     "./rlt train gym:HalfCheetah-v5 --algorithm sac --set hidden=256,256": LONGER,
     "./rlt train foundation-quadrotor": LONGER,
