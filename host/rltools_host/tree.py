@@ -274,6 +274,6 @@ def find_project() -> Path:
     if is_project(TREE.root):
         return TREE.root
     raise UsageError(
-        f"{present} is in no project: create one with `{command_line('new', '--project')} DIR` or "
+        f"{present} is in no project: create one with `{command_line('new', '--project', 'DIR')}` or "
         f"by an empty file {MARKER}, or name one in {VARIABLE}"
     )

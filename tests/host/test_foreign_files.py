@@ -18,7 +18,7 @@ import pytest
 from fake_experiment import fake_experiment
 from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
 from rltools_host.commands import cli
-from rltools_host.drones.fitting.log import bytes_of
+from rltools_host.drones.fitting.formats import bytes_of
 from rltools_host.drones.flight.gate_result import read_result
 from rltools_host.drones.vehicles.px4_result import read_flight
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
