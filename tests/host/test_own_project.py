@@ -34,6 +34,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
     root = copy_of_tree(repository / "installed", *INSTALLED)
+    tools.ensure_group("zig")  # for `rlt web`, which would install it from there
     (root / ".venv").symlink_to(TREE.virtual_environment)  # Optuna and ONNX are there
     subprocess.run(["chmod", "-R", "a-w", root], check=True)
     return root
@@ -43,7 +44,7 @@ def listing(root: Path) -> dict[str, tuple[int, int]]:
     """Every file and folder, with when it was written and its size."""
     found = {}
     for path in (root, *root.rglob("*")):
-        status = path.stat()
+        status = path.lstat()  # .venv is elsewhere
         found[str(path.relative_to(root))] = (status.st_mtime_ns, status.st_size)
     return found
 
