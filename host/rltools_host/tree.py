@@ -273,7 +273,8 @@ def find_project() -> Path:
             return folder.resolve()
     if is_project(TREE.root):
         return TREE.root
+    line = command_line("new", "--project", "DIR")
     raise UsageError(
-        f"{present} is in no project: create one with `{command_line('new', '--project', 'DIR')}` or "
-        f"by an empty file {MARKER}, or name one in {VARIABLE}"
+        f"{present} is in no project: create one with `{line}` or by an empty file {MARKER}, or "
+        f"name one in {VARIABLE}"
     )
