@@ -8,7 +8,7 @@ from typing import Any
 def open_page(page: Any, address: str) -> None:
     page.goto("about:blank")
     page.goto(address)
-    page.locator("#train:enabled").wait_for()
+    page.locator("#reset:enabled").wait_for()  # #train is not, where a finished run was kept
 
 
 def open_file(page: Any, name: str, content: bytes) -> None:

@@ -75,7 +75,6 @@ class Project:
 
 
 @pytest.mark.all
-@pytest.mark.slow  # with --all the other commands, below, and a wheel's: test_wheel.py
 def test_a_project_elsewhere_needs_no_write_to_the_tree(installed: Path, tmp_path: Path) -> None:
     """Its experiment, on a board of its own: trained, evaluated, shown, and pushed."""
     its = Project(tmp_path / "my project", installed)

@@ -27,7 +27,7 @@ from training_calls import train_here
 from waiting import wait_for
 
 pytestmark = pytest.mark.all
-STEPS, EVERY = 2000, 500
+STEPS, EVERY = 12_000, 3000  # some tenths of a second at least, in which a save arrives
 
 
 @pytest.fixture
