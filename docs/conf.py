@@ -64,8 +64,6 @@ myst_enable_extensions = ["dollarmath", "substitution"]
 myst_heading_anchors = 6
 nb_execution_mode = "off"  # `rlt docs --execute` sets "cache"
 nb_execution_excludepatterns = os.environ.get("RLT_NOT_EXECUTED", "").split()  # by a test
-if nb_execution_excludepatterns:  # their cells have no kernel that says how to color them
-    suppress_warnings.append("myst-nb.lexer")
 nb_execution_cache_path = str(KEPT / "executed")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300  # s, of a cell

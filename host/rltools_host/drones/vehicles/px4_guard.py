@@ -183,7 +183,7 @@ class CrashWatch:
 
 
 def falling_m_s(before: Sample, sample: Sample) -> float:
-    """Return the speed downwards between two samples; 0 where the first does not fall.
+    """Return the speed downward between two samples; 0 where the first does not fall.
 
     At ten samples a second a vehicle that falls may be at rest in the first one near the ground. A
     position that PX4 corrects by a leap is no fall.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,19 +104,11 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         keywords = {"squash_output": False, **keywords} if name.startswith("ARS") else keywords
     kind, stages, is_normalized = network_of(tensors, keywords, choices)
     require_known(keywords, kind)
-    require_choices(choices, kind, stages, is_normalized=is_normalized)
-    seed = data.get("seed")
-    return ForeignPolicy(
-        RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
-        tuple(stages),
-        is_normalized=is_normalized,
-        choices=choices,
-        observation_bounds=bounds_of(data, "observation_space"),
-        action_bounds=None if choices else bounds_of(data, "action_space"),
+    return replace(
+        policy_of(kind, stages, is_normalized=is_normalized, choices=choices, data=data),
         step=count_of(data.get("num_timesteps")),
-        seed=count_of(seed),
+        seed=count_of(data.get("seed")),
         expected_return=mean_return(serialized(data, "ep_info_buffer")),
-        algorithm=ALGORITHMS.get(kind, "ppo"),
         lacks_normalizer=kind == "PPO" and normalizes(data),
         asks_for_masks=name.startswith("Maskable"),
         assumed=(
@@ -212,25 +205,33 @@ def saved_policy(tensors: Tensors, data: Mapping[str, Any], given: Given) -> For
             "model.save() wrote"
         )
     require_known(keywords, kind)
-    require_choices(choices, kind, stages, is_normalized=is_normalized)
-    return ForeignPolicy(
-        RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
-        tuple(stages),
-        is_normalized=is_normalized,
-        choices=choices,
-        observation_bounds=bounds_of(data, "observation_space"),
-        action_bounds=None if choices else bounds_of(data, "action_space"),
-        algorithm=ALGORITHMS.get(kind, "ppo"),
+    return replace(
+        policy_of(kind, stages, is_normalized=is_normalized, choices=choices, data=data),
         asks_for_masks=kind == "PPO" and "use_sde" not in data,  # only MaskablePPO's has none
         assumed=(UNKNOWN_SAVED_CLASS, UNKNOWN_NORMALIZER),
     )
 
 
-def require_choices(
-    choices: Sequence[int], kind: str, stages: Sequence[Stage], *, is_normalized: bool
-) -> None:
+def policy_of(
+    kind: str,
+    stages: Sequence[Stage],
+    *,
+    is_normalized: bool,
+    choices: Sequence[int],
+    data: Mapping[str, Any],
+) -> ForeignPolicy:
+    """Return the policy of a network and of the spaces that `data` states."""
     if choices and (kind not in CHOOSING or is_normalized or sum(choices) != widths(stages)[1]):
         raise UnreadableError("its action space and its network contradict each other")
+    return ForeignPolicy(
+        RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
+        tuple(stages),
+        is_normalized=is_normalized,
+        choices=tuple(choices),
+        observation_bounds=bounds_of(data, "observation_space"),
+        action_bounds=None if choices else bounds_of(data, "action_space"),
+        algorithm=ALGORITHMS.get(kind, "ppo"),
+    )
 
 
 def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:

@@ -56,11 +56,11 @@ constexpr int rows_of_tile(int terms) { return kLoadsDelay && terms >= 16 ? 6 : 
 // by itself loses more terms, and costs a load for each multiply-add.
 constexpr int kRowsSharingTerms = kLoadsDelay ? 4 : kWideUnits ? 2 : 1;
 
-// Vectors of sums that a row has under way where it leaves out its own terms: two rows with four
-// each, side by side, or, with AVX2, one row with eight, which loads its factor once for eight
-// multiply-adds and not for four.
+// Vectors of sums that each row has under way where terms are left out: rows that are worked
+// through together have four each, and with AVX2 one row by itself has eight, which loads its
+// factor once for eight multiply-adds and not for four.
 constexpr int kVectorsOfPairedRow = 4;
-constexpr int kVectorsOfOwnTerms = kLanes == 8 ? 8 : kVectorsOfPairedRow;
+constexpr int kVectorsOfNonzeroRow = kLanes == 8 ? 8 : kVectorsOfPairedRow;
 
 // Vectors of sums of a tile with so many rows: with AVX2 a tile of one or two rows, those that are
 // left over, is wider, to have as many sums under way as the multiply-adds' latency needs.

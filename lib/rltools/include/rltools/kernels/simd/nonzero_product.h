@@ -15,9 +15,6 @@
 
 namespace rlt::kernels {
 
-// Of sums, in each of the rows that are under way.
-constexpr int kNonzeroVectors = kRowsSharingTerms > 1 ? 4 : kVectorsOfOwnTerms;
-
 // ---- Rows that share a word ---------------------------------------------------------------------
 
 // As vector_tile() for the terms whose bit is set in `word`.
@@ -179,11 +176,11 @@ inline __attribute__((always_inline)) void nonzero_product(const Words& words, c
                                                            const float* b, const Start& start,
                                                            const Finish& finish) {
   static_assert(B::kColumn == 1, "lanes need the second operand's columns side by side");
-  constexpr int kTileColumns = kNonzeroVectors * kLanes;
+  constexpr int kTileColumns = kVectorsOfNonzeroRow * kLanes;
   constexpr int kWhole = Columns / kTileColumns * kTileColumns;
   constexpr int kRest = (Columns - kWhole) / kLanes;
   for (int column = 0; column < kWhole; column += kTileColumns) {
-    nonzero_column<Rows, kNonzeroVectors, A, B>(words, a, b, column, start, finish);
+    nonzero_column<Rows, kVectorsOfNonzeroRow, A, B>(words, a, b, column, start, finish);
   }
   if constexpr (kRest > 0) {
     nonzero_column<Rows, kRest, A, B>(words, a, b, kWhole, start, finish);
