@@ -1,11 +1,11 @@
 # MuJoCo, for what requires it ("// Requires: mujoco"): headers and library of the Python packages of the group "mujoco"
-# that are installed beside RLT_PYTHON, in the version that host/requirements/mujoco.txt locks, and the models of
+# that are installed beside RLT_PYTHON, in the version that host/requirements/lock.txt has, and the models of
 # Gymnasium's package there. Nothing else is compiled or linked differently, and nothing fails where it is not installed
 # until something is built that requires it.
 
 # Sets RLT_MUJOCO_VERSION, and RLT_MUJOCO_FOUND with the target rlt_mujoco.
 macro(rlt_find_mujoco)
-  set(rlt_lock "${CMAKE_CURRENT_SOURCE_DIR}/host/requirements/mujoco.txt")
+  set(rlt_lock "${CMAKE_CURRENT_SOURCE_DIR}/host/requirements/lock.txt")
   set(RLT_MUJOCO_VERSION "")
   if(EXISTS "${rlt_lock}")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rlt_lock}")
@@ -49,7 +49,7 @@ function(rlt_missing_requirement sentence file)
     get_filename_component(name "${file}" NAME)
     set(${sentence} "${name} needs MuJoCo ${RLT_MUJOCO_VERSION} and its models among the Python packages of \
 ${RLT_PYTHON}: ./rlt installs them for what it builds, and otherwise \
-${RLT_PYTHON} -m pip install --require-hashes -r host/requirements/mujoco.txt" PARENT_SCOPE)
+${RLT_PYTHON} -m pip install mujoco-core==${RLT_MUJOCO_VERSION} gymnasium" PARENT_SCOPE)
   endif()
 endfunction()
 

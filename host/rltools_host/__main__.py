@@ -24,10 +24,10 @@ def set_up_again(error: ModuleNotFoundError) -> NoReturn:
     remedy = "delete it, ./rlt sets it up again"
     if is_launched and SET_UP_AGAIN not in os.environ:
         try:
-            for stamp in ("rlt-environment.txt", "rlt-default.txt"):
+            for stamp in ("rlt-environment.txt", "rlt-default.txt", "rlt-lock.txt"):
                 (environment / stamp).unlink(missing_ok=True)
             print(f"{environment} is damaged ({error}): it is set up again", file=sys.stderr)
-            words = ["/bin/sh", str(launcher), *sys.argv[1:]]
+            words = [str(launcher), *sys.argv[1:]]
             os.execve(words[0], words, {**os.environ, SET_UP_AGAIN: "1"})
         except OSError as failure:
             damage += f", and cannot be repaired ({failure})"

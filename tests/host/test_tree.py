@@ -52,8 +52,8 @@ def test_launcher_says_how_it_was_called(tmp_path: Path) -> None:
     """Through the real launcher: by a relative place, and by its name on the PATH."""
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / "host/requirements").mkdir(parents=True)
-    (tmp_path / "host/requirements/default.txt").touch()
-    (tmp_path / ".venv/rlt-default.txt").touch()
+    (tmp_path / "host/requirements/lock.txt").touch()
+    (tmp_path / ".venv/rlt-lock.txt").touch()
     python = tmp_path / ".venv/bin/python"
     python.write_text('#!/bin/sh\necho "$RLT_COMMAND"\n')
     python.chmod(0o755)

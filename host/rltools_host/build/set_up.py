@@ -1,13 +1,15 @@
-"""Sets up .venv for the launcher, with the system's Python and its standard library only, after one
-question about all that is fetched.
+"""Sets up .venv with the system's Python and its standard library only, after one question about
+all that is fetched, and becomes the command line.
 """
 
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from rltools_host.build import tools
 from rltools_host.build.toolchains import MEGABYTES
@@ -48,6 +50,7 @@ def is_agreed(words: Sequence[str]) -> bool:
 
 
 def main() -> int:
+    """Return the exit code of the set-up."""
     try:
         is_new = not tools.environment_python().exists()
         if is_new and not is_agreed(sys.argv[1:]):
@@ -67,5 +70,16 @@ def main() -> int:
     return 0
 
 
+def become_command_line() -> NoReturn:
+    """Run the command line with the words after the launcher in place of this program."""
+    program = str(TREE.file("host/rltools_host/__main__.py"))
+    words = [str(tools.environment_python()), "-I", program, *sys.argv[1:]]
+    if os.name == "nt":  # where a program that replaces this one is one that no shell waits for
+        sys.exit(subprocess.call(words))
+    os.execv(words[0], words)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    if code := main():
+        sys.exit(code)
+    become_command_line()

@@ -95,7 +95,7 @@ MOUNT_PTS = f"mount -t devpts devpts {PTS.name}"  # as root
 
 
 def group_stamp(group: str) -> Path:
-    """Return the copy of the lock file that was installed; the launcher compares it."""
+    """Return the file with the entries of the lock that were installed."""
     return TREE.virtual_environment / f"rlt-{group}.txt"
 
 

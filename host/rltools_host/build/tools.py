@@ -68,6 +68,11 @@ EXTRAS = {  # of the wheel, with the packages of a group
     "zig": "compiler",
 }
 FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
+INSTALLER = "uv"  # and the name of its group in the lock; installs the packages of all others
+# How uv calls what is set for pip, in its files or the environment.
+PIP_SETTINGS = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE", "proxy": "ALL_PROXY"}
+OLD_INDEX = "UV_INDEX_URL"  # uv's former name of UV_DEFAULT_INDEX
+PATIENCE_S = "180"  # of uv with a package index; its own 30 s are short for a slow link
 # Brings pip where Python lacks ensurepip, as Debian's does, and apt-get is not allowed.
 PIP_WHEEL = "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
@@ -273,8 +278,14 @@ def run_quietly(
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
+def environment_program(name: str) -> Path:
+    """Return the path of a program of .venv."""
+    folder, suffix = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
+    return TREE.virtual_environment / folder / f"{name}{suffix}"
+
+
 def environment_python() -> Path:
-    return TREE.virtual_environment / "bin" / "python"
+    return environment_program("python")
 
 
 @contextlib.contextmanager
@@ -292,12 +303,23 @@ def environment_lock() -> Iterator[int]:
         os.close(lock)
 
 
-def group_lock_file(group: str) -> Path:
-    return TREE.requirements / f"{group}.txt"
+def lock_file() -> Path:
+    return TREE.requirements / "lock.txt"
+
+
+def installed_lock() -> Path:
+    """Return the copy of the lock that .venv was last brought up to; the launcher compares it."""
+    return TREE.virtual_environment / "rlt-lock.txt"
+
+
+def locked(group: str) -> str:
+    """Return the lock's entries that a group needs, as a file of requirements."""
+    entries = re.split(r"^(?=[a-z0-9])", lock_file().read_text(), flags=re.MULTILINE)
+    return "".join(entry for entry in entries if group in entry.rpartition("# groups: ")[2].split())
 
 
 def group_mark(group: str) -> Path:
-    """Return the file that exists while pip installs the group, and after it was killed."""
+    """Return the file that exists while uv installs the group, and after it was killed."""
     return TREE.virtual_environment / f"rlt-{group}.begun"
 
 
@@ -317,7 +339,7 @@ def group_is_installed(group: str) -> bool:
     if TREE.is_installed:
         return group_is_there(group)
     stamp = group_stamp(group)
-    return stamp.is_file() and stamp.read_bytes() == group_lock_file(group).read_bytes()
+    return stamp.is_file() and stamp.read_text() == locked(group)
 
 
 def environment_works() -> bool:
@@ -352,8 +374,8 @@ def create_environment(lock: int) -> None:
     if Path(sys.prefix) == TREE.virtual_environment:
         raise MissingToolError(f"{sys.prefix} is damaged: delete it, ./rlt sets it up again")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    pip = None
-    if not ensurepip_exists():
+    uv, pip = shutil.which(INSTALLER), None
+    if not uv and not ensurepip_exists():
         package = Tool(f"the venv module of {version}", f"{version}-venv", "set-up")
         if apt_prefix() is None:
             pip = fetch_pip(package)
@@ -364,15 +386,20 @@ def create_environment(lock: int) -> None:
     print(f"Setting up .venv{again}", file=sys.stderr)
     # Its versioned name: once the system moves on to another Python, .venv counts as missing.
     interpreter = os.path.realpath(sys.executable)
-    command = [interpreter, "-I", "-m", "venv", "--clear", str(TREE.virtual_environment)]
+    if uv:
+        command = [uv, "venv", "--quiet", "--seed", "--python", interpreter]
+    else:
+        command = [interpreter, "-I", "-m", "venv", *(["--without-pip"] if pip else [])]
+    command += ["--clear", str(TREE.virtual_environment)]
     environment_stamp().unlink(missing_ok=True)
-    result = run_quietly([*command, *(["--without-pip"] if pip else [])], dict(os.environ), lock)
+    result = run_quietly(command, environment_of_uv(), lock)
     if result.returncode == 0 and pip:
         result = install_pip(pip, lock)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
         raise MissingToolError(f"{interpreter} cannot create {TREE.virtual_environment}: see above")
-    packages = TREE.virtual_environment / "lib" / version / "site-packages"
+    folder = "Lib" if os.name == "nt" else f"lib/{version}"
+    packages = TREE.virtual_environment / folder / "site-packages"
     host_directory = os.path.relpath(TREE.root / "host", packages)
     (packages / "rltools_host.pth").write_text(host_directory + "\n")
     write_at_once(environment_stamp(), f"{version}\n".encode())
@@ -445,31 +472,73 @@ def pip_line(group: str) -> str:
 
 
 def set_up(group: str = "default") -> None:
-    """Create .venv where none works, even with stamps, and install the default group."""
+    """Create .venv where none works, even with stamps, and install a group as locked today."""
     with environment_lock() as lock:
         create_environment(lock)
         if not group_is_installed(group):
             install_group(group, lock)
+        if group == "default":
+            write_at_once(installed_lock(), lock_file().read_bytes())
 
 
 def install_group(group: str, lock: int) -> None:
+    """Install a group of the lock by uv, after uv itself where it is missing."""
     print(
         f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}{group_note(group)}",
         file=sys.stderr,
     )
-    requirements = ["--require-hashes", "-r", str(group_lock_file(group))]
-    command = [str(environment_python()), "-I", "-m", "pip", "install", "--quiet", "--no-compile"]
-    mark = group_mark(group)
-    if mark.exists():  # pip counts a package as installed before all of its files are there
-        command += ["--ignore-installed"]
-    mark.touch()
-    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    result = run_quietly([*command, *requirements], environment, lock)
+    python = str(environment_python())
+    with tempfile.TemporaryDirectory() as folder:
+        requirements = Path(folder, "requirements.txt")
+        options = ["--quiet", "--no-deps", "--require-hashes", "-r", str(requirements)]
+        if not (uv := find_uv()):
+            requirements.write_text(locked(INSTALLER))
+            pip = [python, "-I", "-m", "pip", "install", "--no-compile", *options]
+            check_installer(run_quietly(pip, environment_of_pip(), lock), INSTALLER)
+            uv = str(environment_program(INSTALLER))
+        requirements.write_text(locked(group))
+        command = [uv, "pip", "install", "--python", python, *options]
+        mark = group_mark(group)
+        if mark.exists():  # a package counts as installed before all of its files are there
+            command += ["--reinstall"]
+        mark.touch()
+        check_installer(run_quietly(command, environment_of_uv(), lock), group)
+    write_at_once(group_stamp(group), locked(group).encode())
+    mark.unlink()
+
+
+def check_installer(result: subprocess.CompletedProcess[str], group: str) -> None:
+    """Raise MissingToolError, after what the installer printed, where it has failed."""
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
         raise MissingToolError(
-            f"pip could not install the Python packages of {group}: see its message above; "
+            f"the Python packages of {group} could not be installed: see the message above; "
             "check the network, then run this again"
         )
-    write_at_once(group_stamp(group), group_lock_file(group).read_bytes())
-    mark.unlink()
+
+
+def find_uv() -> str | None:
+    """Return the path of uv in .venv, or else of the user's own; None where there is none."""
+    own = environment_program(INSTALLER)
+    return str(own) if own.is_file() else shutil.which(INSTALLER)
+
+
+def environment_of_pip() -> dict[str, str]:
+    return {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def environment_of_uv() -> dict[str, str]:
+    """Return the environment for uv, which reads its own settings alone: pip's where uv has none,
+    and the system's certificates as pip does.
+    """
+    defaults = {"UV_HTTP_TIMEOUT": PATIENCE_S, "UV_SYSTEM_CERTS": "true"}
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, env=environment_of_pip(), capture_output=True, text=True)
+    for setting, name in PIP_SETTINGS.items():
+        of_files = re.search(rf"^\w+\.{setting}='(.*)'$", listed.stdout, re.MULTILINE)
+        of_environment = os.environ.get(f"PIP_{setting.upper().replace('-', '_')}")
+        if value := of_environment or (of_files and of_files[1]):
+            defaults[name] = value
+    if OLD_INDEX in os.environ:
+        defaults.pop("UV_DEFAULT_INDEX", None)
+    return defaults | dict(os.environ)

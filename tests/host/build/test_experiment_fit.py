@@ -156,4 +156,4 @@ def test_where_mujoco_is_missing_only_what_requires_it_says_so(tree: Path, tmp_p
         assert result.returncode != 0
         (line,) = [line for line in result.stdout.splitlines() if line.startswith("error: ")]
         assert line.startswith("error: robot_arm.h needs MuJoCo 4")
-        assert f"{python} -m pip install --require-hashes -r" in line
+        assert f"{python} -m pip install mujoco-core==" in line

@@ -35,18 +35,20 @@ def tree(tmp_path: Path) -> Path:
 def new_tree(folder: Path) -> Path:
     """A copy of the launcher and the host tools, without packages to install; prints "started"."""
     tree = copy_of_tree(folder / "tree", "rlt", "host")
-    (tree / "host/requirements/default.txt").write_text("# nothing\n")
+    (tree / "host/requirements/lock.txt").write_text("# nothing\n")
     (tree / "host/rltools_host/__main__.py").write_text(
         "import pip, rltools_host; print('started')\n"
     )
     return tree
 
 
-def start(tree: Path, *words: str, python: str = sys.executable) -> subprocess.Popen[str]:
+def start(
+    tree: Path, *words: str, python: str = sys.executable, **variables: str
+) -> subprocess.Popen[str]:
     """The launcher, in a process group of its own, as a terminal starts it."""
     return subprocess.Popen(
         [tree / "rlt", *words],
-        env={**os.environ, "RLT_PYTHON": python},
+        env={**os.environ, "RLT_PYTHON": python, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -58,9 +60,14 @@ def start(tree: Path, *words: str, python: str = sys.executable) -> subprocess.P
 
 
 def test_interrupted_set_up_is_repeated(tree: Path) -> None:
-    """The signals come when Python is in .venv, and pip is not yet."""
+    """The signals come when Python is in .venv, and pip is not yet, which then installs uv."""
+    uv = {"uv-1.0.data/scripts/uv": "#!/bin/sh\n"}  # nothing else is in this lock
+    (tree / "host/requirements/lock.txt").write_text(add_wheel(tree.parent, "uv", **uv))
+    folders = os.environ["PATH"].split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if not shutil.which("uv", path=folder))
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tree.parent), "PATH": path}
     for number in (signal.SIGINT, signal.SIGKILL):
-        interrupted = start(tree)
+        interrupted = start(tree, **offline)
         wait_for(lambda: (tree / ".venv/bin/python").exists(), 60)
         os.killpg(interrupted.pid, number)
         _, stderr = interrupted.communicate(timeout=60)
@@ -71,7 +78,7 @@ def test_interrupted_set_up_is_repeated(tree: Path) -> None:
             (tree / ".venv/bin/python").unlink(missing_ok=True)  # to see it come again
         assert not (tree / ".venv/rlt-environment.txt").exists()
 
-    again = start(tree)
+    again = start(tree, **offline)
     stdout, stderr = again.communicate(timeout=120)
     assert (again.returncode, stdout) == (0, "started\n"), stderr
     assert "Setting up .venv" in stderr
@@ -112,8 +119,8 @@ def tree_of_root() -> Iterator[Path]:
         tree = new_tree(Path(folder))
         shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
         (tree / ".venv/bin").mkdir(parents=True)
-        for name in ("rlt-environment.txt", "rlt-default.txt"):
-            shutil.copy(tree / "host/requirements/default.txt", tree / ".venv" / name)
+        for name in ("rlt-environment.txt", "rlt-lock.txt"):
+            shutil.copy(tree / "host/requirements/lock.txt", tree / ".venv" / name)
         yield tree
 
 
@@ -159,21 +166,25 @@ def test_a_python_of_the_users_own_is_not_called_damaged(tree: Path) -> None:
 # -- packages --------------------------------------------------------------------------------------
 
 
-def add_wheel(folder: Path, name: str) -> str:
-    """A package of one module; returns its line of a lock file."""
+def add_wheel(folder: Path, name: str, **others: str) -> str:
+    """A package of one module, and of other files by their names; returns its line of a lock."""
     wheel = folder / f"{name}-1.0-py3-none-any.whl"
     information = f"{name}-1.0.dist-info"
     contents = {
         f"{name}.py": "complete = True\n",
         f"{information}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        **others,
         f"{information}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = f"{information}/RECORD"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in contents.items():
-            archive.writestr(path, text)
+            entry = zipfile.ZipInfo(path)
+            entry.external_attr = 0o100755 << 16  # scripts are programs
+            archive.writestr(entry, text)
         archive.writestr(record, "".join(f"{path},,\n" for path in [*contents, record]))
-    return f"{name}==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    return f"{name}==1.0 --hash=sha256:{digest}\n    # groups: default uv\n"
 
 
 # A command line that needs a package, and then does what its first word says.
@@ -188,17 +199,23 @@ def main():
 """
 
 
+def use_wheels_alone(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have uv of .venv found, where a tree locks none, and no index asked."""
+    path = os.pathsep.join([os.path.dirname(tools.find_uv() or ""), os.environ["PATH"]])
+    for name, value in (("PATH", path), ("UV_NO_INDEX", "1"), ("UV_FIND_LINKS", str(folder))):
+        patch.setenv(name, value)
+
+
 @pytest.fixture(scope="module")
 def tree_set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the true entry point, and set up; the package lies beside it."""
     folder = tmp_path_factory.mktemp("needy")
     tree = new_tree(folder)
-    (tree / "host/requirements/default.txt").write_text(add_wheel(folder, "tiny"))
+    (tree / "host/requirements/lock.txt").write_text(add_wheel(folder, "tiny"))
     shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
     (tree / "host/rltools_host/commands/cli.py").write_text(NEEDY_CLI)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PIP_NO_INDEX", "1")
-        patch.setenv("PIP_FIND_LINKS", str(folder))
+        use_wheels_alone(patch, folder)
         assert ended(tree, "0") == (0, "started 0\n", "Setting up .venv\n" + INSTALLING)
     return tree
 
@@ -206,8 +223,7 @@ def tree_set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def needy_tree(tree_set_up: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it."""
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tree_set_up.parent))
+    use_wheels_alone(monkeypatch, tree_set_up.parent)
     return Path(shutil.copytree(tree_set_up, tmp_path / "tree", symlinks=True))
 
 
@@ -225,7 +241,7 @@ def test_package_that_was_installed_half_way_is_installed_again(needy_tree: Path
     environment = needy_tree / ".venv"
     (module,) = environment.glob("lib/*/site-packages/tiny.py")
     (record,) = environment.glob("lib/*/site-packages/tiny-1.0.dist-info/RECORD")
-    module.unlink()  # as pip leaves it that was killed here
+    module.unlink()  # as an installer leaves it that was killed here
     record.unlink()
     (environment / "rlt-default.txt").rename(environment / "rlt-default.begun")
     code, stdout, stderr = ended(needy_tree, "0")

@@ -22,7 +22,9 @@ from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 
-LOCKED_GROUPS = sorted(tools.GROUPS | tools.STAND_INS)
+LOCKED_GROUPS = sorted([*tools.GROUPS, *tools.STAND_INS, tools.INSTALLER])
+# uv of .venv is found, where a tree locks none.
+WITH_UV = {"PATH": os.pathsep.join([os.path.dirname(tools.find_uv() or ""), os.environ["PATH"]])}
 LAUNCHER_FILES = ("rlt", "host/rltools_host", "host/requirements")
 
 
@@ -37,14 +39,14 @@ def script(path: Path, text: str) -> Path:
 def tree(tmp_path: Path) -> Path:
     """A copy of the launcher and the host tools, without packages to install."""
     tree = copy_of_tree(tmp_path / "a tree", *LAUNCHER_FILES)
-    (tree / "host/requirements/default.txt").write_text("# nothing\n")
+    (tree / "host/requirements/lock.txt").write_text("# nothing\n")
     return tree
 
 
 def launch(
     tree: Path, *arguments: str, cwd: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "RLT_PYTHON": sys.executable, **variables}
+    environment = {**os.environ, "RLT_PYTHON": sys.executable, **WITH_UV, **variables}
     return subprocess.run(
         [tree / "rlt", *arguments],
         cwd=cwd or tree,
@@ -58,7 +60,7 @@ def launch(
 def set_up_already(tree: Path) -> None:
     """Makes .venv look complete, with a Python that prints how it was called."""
     script(tree / ".venv/bin/python", 'for argument; do printf "<%s>" "$argument"; done')
-    shutil.copy(tree / "host/requirements/default.txt", tree / ".venv/rlt-default.txt")
+    shutil.copy(tree / "host/requirements/lock.txt", tree / ".venv/rlt-lock.txt")
 
 
 def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_launcher_without_python(tree: Path) -> None:
 
 
 def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
-    old = script(tmp_path / "python3.9", '[ "$1" = -V ] && echo "Python 3.9.2" || exit 1')
+    old = script(tmp_path / "python3.9", "echo 3.9.2; echo $0")
     result = launch(tree, RLT_PYTHON=str(old))
     assert result.returncode == MissingToolError.exit_code
     assert "is Python 3.9.2, but 3.11 or newer is needed" in result.stderr
@@ -102,7 +104,7 @@ def test_launcher_sets_up_once_when_started_several_times(tree: Path) -> None:
         "import site, sys; site.main(); import rltools_host; "
         "print(rltools_host.__file__, sys.prefix)\n"
     )
-    environment = {**os.environ, "RLT_PYTHON": sys.executable}
+    environment = {**os.environ, "RLT_PYTHON": sys.executable, **WITH_UV}
     started = [
         subprocess.Popen(
             [tree / "rlt"],
@@ -125,23 +127,22 @@ def test_launcher_sets_up_once_when_started_several_times(tree: Path) -> None:
     assert again.stdout == f"{moved / 'host/rltools_host/__init__.py'} {moved / '.venv'}\n"
     assert again.stderr == ""
 
-    (moved / "host/requirements/default.txt").write_text("# another lock\n")
-    changed = launch(moved)
-    assert changed.returncode == 0
-    assert "Installing Python packages" in changed.stderr
-    assert "Setting up .venv" not in changed.stderr
+    (moved / "host/requirements/lock.txt").write_text("# another lock, of other groups\n")
+    assert not launch(moved).stderr
+    changed = (moved / ".venv/rlt-lock.txt").read_text()
+    assert changed == "# another lock, of other groups\n"
 
 
 @pytest.mark.all
 def test_failed_installation_is_one_sentence_and_is_repeated(tree: Path) -> None:
-    lock = tree / "host/requirements/default.txt"
-    lock.write_text(f"no-such-package==1.0 --hash=sha256:{'0' * 64}\n")
-    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    lock = tree / "host/requirements/lock.txt"
+    lock.write_text(f"none-such==1.0 --hash=sha256:{'0' * 64}\n    # groups: default\n")
+    variables = {"UV_NO_INDEX": "1", "UV_FIND_LINKS": ""}
     for _ in range(2):
         result = launch(tree, **variables)
         assert result.returncode == MissingToolError.exit_code
         last = result.stderr.splitlines()[-1]
-        assert last.startswith("error: pip could not install the Python packages of default")
+        assert last.startswith("error: the Python packages of default could not be installed")
         assert "Traceback" not in result.stderr
 
 
@@ -174,14 +175,13 @@ def test_wrong_toolchain_is_named(tmp_path: Path, text: str, reason: str) -> Non
 
 
 def requirements(group: str) -> list[str]:
-    """The requirements of a lock file, each as one line."""
-    text = (TREE.requirements / f"{group}.txt").read_text()
-    lines = text.replace("\\\n", " ").splitlines()
+    """The lock's requirements of a group, each as one line."""
+    lines = tools.locked(group).replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
 
 
 @pytest.mark.parametrize("group", LOCKED_GROUPS)
-def test_lock_files_pin_everything_with_hashes(group: str) -> None:
+def test_the_lock_pins_everything_with_hashes(group: str) -> None:
     lines = requirements(group)
     assert lines
     for line in lines:
@@ -189,17 +189,7 @@ def test_lock_files_pin_everything_with_hashes(group: str) -> None:
         assert "://" not in line
 
 
-def test_lock_files_agree_with_each_other() -> None:
-    pins: dict[tuple[str, str], set[str]] = {}
-    for group in LOCKED_GROUPS:
-        for line in requirements(group):
-            name, _, rest = line.partition("==")
-            version, _, marker = rest.partition("--hash")[0].partition(";")
-            pins.setdefault((name, marker.strip()), set()).add(version.strip())
-    assert {key: versions for key, versions in pins.items() if len(versions) > 1} == {}
-
-
-def test_lock_files_hold_what_pyproject_names() -> None:
+def test_the_lock_holds_what_pyproject_names() -> None:
     project = tomllib.loads((TREE.root / "pyproject.toml").read_text())
     wanted = {"default": project["project"]["dependencies"], **project["dependency-groups"]}
     assert sorted(wanted) == LOCKED_GROUPS

@@ -96,6 +96,22 @@ def test_another_pip_is_refused(
     assert not (tmp_path / ".venv").exists()
 
 
+def test_uv_has_the_settings_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its files and its environment, as uv reads neither; uv's own count more."""
+    settings = tmp_path / "pip.conf"
+    settings.write_text("[global]\nindex-url = http://a.test/simple\nproxy = http://b.test\n")
+    for name in ("UV_DEFAULT_INDEX", tools.OLD_INDEX, "PIP_INDEX_URL", "PIP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
+    found = tools.environment_of_uv()
+    assert found["UV_DEFAULT_INDEX"] == "http://a.test/simple"
+    assert found["ALL_PROXY"] == "http://b.test"
+    monkeypatch.setenv("PIP_INDEX_URL", "http://c.test/simple")
+    assert tools.environment_of_uv()["UV_DEFAULT_INDEX"] == "http://c.test/simple"
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://d.test/simple")
+    assert tools.environment_of_uv()["UV_DEFAULT_INDEX"] == "http://d.test/simple"
+
+
 def test_optional_tools_can_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From this process and those that it starts; what every machine has stays."""
     (tmp_path / "llvm").mkdir()
