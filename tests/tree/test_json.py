@@ -13,7 +13,7 @@ HOST = TREE.root / "host"
 # already.
 OF_PROCESSES = {
     *("build/experiments.py", "build/native.py"),
-    "commands/new.py",
+    *("commands/new.py", "commands/self_test.py"),
     "environments/server_start.py",
     *(
         "runs/task.py",

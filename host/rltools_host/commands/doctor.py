@@ -12,6 +12,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from rltools_host.boards.board_link import ConnectedPort, connected_ports
 from rltools_host.build import cmake, firmware, tools
@@ -26,6 +29,7 @@ from rltools_host.build.toolchains import (
 )
 from rltools_host.build.tools import missing_names
 from rltools_host.commands.options import Json, leave
+from rltools_host.commands.self_test import run as run_self_test
 from rltools_host.errors import MissingToolError, RltError
 from rltools_host.lines import columns, folded
 from rltools_host.tree import PROJECT, TREE, in_project
@@ -146,11 +150,19 @@ EXAMPLE = "doctor --json"
 
 
 def command(
+    self_test: Annotated[
+        bool,
+        typer.Option(
+            "--self-test",
+            help="Try whether this machine has the bits, threads, link and storage of others; the "
+            "table fits into an issue.",
+        ),
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """List tools and boards. The exit code is 3 only if nothing can be built for this machine;
     other tools may be missing."""
-    leave(run(json_output))
+    leave(run_self_test(json_output) if self_test else run(json_output))
 
 
 # -- boards ----------------------------------------------------------------------------------------

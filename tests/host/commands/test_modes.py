@@ -43,7 +43,7 @@ WAYS = (
     of("check gym:Pendulum-v1", "check.run_task"),
     of("confirm --board host", "policies.confirm"),
     of("demo", "demo.run"),
-    of("doctor", "doctor.run"),
+    of("doctor", "doctor.run", "doctor.run_self_test"),
     of("emulate qemu-cortex-m7", "firmware.emulate"),
     of("emulate b --program infer", "firmware.emulate"),
     of("evaluate r", "evaluate.run", "evaluate.evaluate_group"),
