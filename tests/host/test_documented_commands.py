@@ -162,7 +162,6 @@ SESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "pendulum": {
         "./rlt check pendulum-td3": (),
         "./rlt doctor": (),
-        "./rlt doctor --self-test": (),
         "./rlt train pendulum-td3": (),
         "./rlt evaluate latest --in gymnasium": (),
         "./rlt push latest --board host": (),
