@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ppo, train, vertical
+from benchmarks import neon, ppo, train, vertical
 from benchmarks.ppo import OURS, ROLLOUT, TRAIN
 from policy_run import make_policy_run
 from quadrotor_policies import controller
@@ -116,6 +116,18 @@ def test_vertical() -> None:
         assert rows["node-exact"]["cpu_s"] > 0, rows["node-exact"]
     if not tools.missing_names(("chromium",)) and tools.group_is_installed("browser"):
         assert rows["chromium-exact"].get("cpu_s", 0) > 0, rows["chromium-exact"]
+
+
+@pytest.mark.all
+def test_neon() -> None:
+    """The row by itself is the faster one by each model, where half of the factors are zero."""
+    if not (any(map(shutil.which, neon.ANALYZERS)) and any(map(shutil.which, neon.COMPILERS))):
+        pytest.skip("not installed: llvm-mca and a compiler for Arm")
+    rows = run("neon")["rows"]
+    assert {row["core"] for row in rows} == {*neon.CORES.split(",")}
+    for row in rows:
+        assert 0.3 < row["nonzero_terms"] < row["over_all_terms"], row
+        assert row["over_all_terms"] > 1.2, row
 
 
 @pytest.mark.all

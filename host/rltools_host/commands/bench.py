@@ -15,7 +15,7 @@ from rltools_host.tree import TREE
 
 EXAMPLE = "bench train --quick"
 CONTEXT = {"allow_interspersed_args": False}  # options behind the name are the benchmark's
-BENCHMARKS = ("train", "ppo", "inference", "vertical", "roofline", "any-airframe", "web")
+BENCHMARKS = ("train", "ppo", "inference", "vertical", "roofline", "neon", "any-airframe", "web")
 
 
 def command(
@@ -40,6 +40,7 @@ def command(
     - inference: a forward pass, beside other libraries; --board counts instructions
     - vertical: the same training on every device that is here
     - roofline: a TD3 step beside the core's peak, by phase
+    - neon: the kernels' loops on Arm cores, as LLVM's models predict them
     - any-airframe: flights of airframes that no training saw, beside RAPTOR
     - web: the page that trains in the browser, in Chromium
 

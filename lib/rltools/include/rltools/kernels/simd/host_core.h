@@ -57,10 +57,14 @@ constexpr int rows_of_tile(int terms) { return kLoadsDelay && terms >= 16 ? 6 : 
 constexpr int kRowsSharingTerms = kLoadsDelay ? 4 : kWideUnits ? 2 : 1;
 
 // Vectors of sums that each row has under way where terms are left out: rows that are worked
-// through together have four each, and with AVX2 one row by itself has eight, which loads its
-// factor once for eight multiply-adds and not for four.
+// through together have four each. With AVX2 and NEON one row by itself has 64 columns, so eight or
+// sixteen, and loads its factor once for as many multiply-adds and not for four.
 constexpr int kVectorsOfPairedRow = 4;
-constexpr int kVectorsOfNonzeroRow = kLanes == 8 ? 8 : kVectorsOfPairedRow;
+#if defined(RLT_VECTORS_AVX2) || defined(RLT_VECTORS_NEON)
+constexpr int kVectorsOfNonzeroRow = 64 / kLanes;
+#else
+constexpr int kVectorsOfNonzeroRow = kVectorsOfPairedRow;
+#endif
 
 // Vectors of sums of a tile with so many rows: with AVX2 a tile of one or two rows, those that are
 // left over, is wider, to have as many sums under way as the multiply-adds' latency needs.

@@ -86,7 +86,7 @@ inline __attribute__((always_inline)) void accumulate_lowest(std::uint64_t& bits
   bits &= bits - 1;
   const Vector a_value = broadcast_factor(a + k * A::kColumn);
   const float* b_row = b + k * B::kRow;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int v = 0; v < Vectors; v++) {
     sum[v] = multiply_add(a_value, load(b_row + v * kLanes), sum[v]);
   }
@@ -102,7 +102,7 @@ inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (&wo
   Vector sum[Rows][Vectors];
 #pragma GCC unroll 2
   for (int r = 0; r < Rows; r++) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int v = 0; v < Vectors; v++) sum[r][v] = start(row + r, column + v * kLanes);
   }
   const float* a_row = a + row * A::kRow;
@@ -123,7 +123,7 @@ inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (&wo
   while (first != 0) accumulate_lowest<Vectors, A, B>(first, a_row, b_tile, sum[0]);
 #pragma GCC unroll 2
   for (int r = 0; r < Rows; r++) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int v = 0; v < Vectors; v++) finish(row + r, column + v * kLanes, sum[r][v]);
   }
 }
