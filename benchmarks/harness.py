@@ -36,9 +36,11 @@ from rltools_host.build.boards import load_board
 from rltools_host.commands import cli
 from rltools_host.commands.options import Json as Json
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, near_matches
-from rltools_host.interruption import dying_with, ending, kill_child, start_child
+from rltools_host.interruption import ending
 from rltools_host.lines import aligned
 from rltools_host.runs.names import date
+from rltools_host.system import kill_child, start_child
+from rltools_host.system.posix import dying_with
 from rltools_host.tree import PROJECT, TREE
 
 Row = dict[str, Any]  # of a measurement, as who measures says it

@@ -17,6 +17,7 @@ from benchmarks import harness
 from benchmarks.harness import Json, Repetitions
 from rltools_host.errors import RefusedError
 from rltools_host.lines import aligned
+from rltools_host.system import processors
 
 LARGEST_BUFFER_MB = 256
 SMALLEST_BUFFER_MB = 64
@@ -40,11 +41,11 @@ def roofline(
     harness.require_positive(steps=steps, repetitions=repetitions, buffer_mb=buffer_mb)
     conditions = harness.conditions()
     raw, core = harness.run_program("roofline", steps, repetitions, buffer_mb)
-    processors = len(os.sched_getaffinity(0))
-    pairs = [turns(steps) for _ in range(repetitions if processors > 1 else 0)]
+    cores = processors()
+    pairs = [turns(steps) for _ in range(repetitions if cores > 1 else 0)]
     document: Roofline = {
         **evaluated(raw),
-        "two_threads": two_threads(processors, pairs),
+        "two_threads": two_threads(cores, pairs),
         "core": core,
         **conditions,
     }

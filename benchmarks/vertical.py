@@ -7,7 +7,6 @@ instructions, which are no time. Devices take turns; a run that takes long is no
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import shutil
 import sys
@@ -25,6 +24,7 @@ from rltools_host.build import cmake, tools
 from rltools_host.build.boards import Board, emulated_boards
 from rltools_host.build.native import DEVICE, KINDS, build_modules, module_path
 from rltools_host.errors import RltError, unknown_name
+from rltools_host.system import processors
 from rltools_host.tree import TREE
 from rltools_host.web.site import served
 
@@ -143,7 +143,7 @@ def is_x86() -> bool:
 
 def on_two_threads(steps: int) -> Row:
     """Run this machine's program with a second thread."""
-    if len(os.sched_getaffinity(0)) < 2:
+    if processors() < 2:
         raise MeasurementError("this process may use one core only, and a second thread needs one")
     raw, _ = harness.run_program("training_loop", "td3", steps, board="host-threads", cores=2)
     return row_of(raw)

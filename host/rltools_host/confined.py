@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,8 +24,8 @@ from msgspec import Struct
 from rltools_host import errors
 from rltools_host.documents import Count, printable
 from rltools_host.errors import DamagedFileError, EnvironmentFaultError, RltError
-from rltools_host.interruption import kill_child, start_child
 from rltools_host.lines import aside
+from rltools_host.system import kill_child, limit, limit_reached, signal_name, start_child
 
 T = TypeVar("T")
 
@@ -49,7 +48,6 @@ LIMITS = Limits()
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
 OWN_FAULT = 70  # EX_SOFTWARE of sysexits.h
 OUT_OF_MEMORY = 71
-HARD_LATER_S = 5  # from SIGXCPU to SIGKILL
 LONGEST_WORDS = 200
 
 
@@ -65,7 +63,7 @@ class Reply(Struct):
     shapes: list[list[Count]] = []
     error: bytes = b""
     kind: str = ""
-    unlimited: Literal["", "memory", "time", "memory and time"] = ""
+    unlimited: str = ""  # what the system does not limit
 
 
 class CutOffError(Exception):
@@ -163,8 +161,9 @@ def lost(process: subprocess.Popen[bytes], words: IO[bytes], path: Path, remedy:
     """Return the error of a process that ended, or answered what it may not."""
     try:
         code = process.wait(LIMITS.wall_s)
+        reached = limit_reached(code)
     except subprocess.TimeoutExpired:
-        code = -signal.SIGALRM
+        code, reached = 0, "wall"
     if code == OWN_FAULT:
         words.seek(0)
         return RuntimeError(words.read(LIMITS.error_bytes).decode(errors="replace"))
@@ -176,11 +175,12 @@ def lost(process: subprocess.Popen[bytes], words: IO[bytes], path: Path, remedy:
     megabytes = f"{LIMITS.memory_bytes // MEGABYTE:,} MB of memory"
     if code == OUT_OF_MEMORY:
         why = f"that takes more than {megabytes}"
-    elif code in (-signal.SIGXCPU, -signal.SIGALRM):
-        limit = f"{LIMITS.processor_s} s of a processor"
-        why = f"that takes more than {limit if code == -signal.SIGXCPU else f'{LIMITS.wall_s} s'}"
+    elif reached:
+        of_processor = reached == "processor"
+        limit_s = f"{LIMITS.processor_s} s of a processor" if of_processor else f"{LIMITS.wall_s} s"
+        why = f"that takes more than {limit_s}"
     else:
-        ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else "has gone"
+        ended = f"was ended by {name}" if (name := signal_name(code)) else "has gone"
         why = f"the process that reads it {ended}: it is damaged, or takes more than {megabytes}"
     return DamagedFileError(f"{path} cannot be read: {why}; {remedy}")
 
@@ -193,7 +193,10 @@ def answer_calls(kind: type[T], answer: Callable[[T], Any]) -> None:
     output = os.dup(1)
     os.dup2(2, 1)  # what libraries print is no answer
     call = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Call)
-    unlimited = limit(call.limits)
+    limits = call.limits
+    has_memory, has_time = limit(
+        limits.memory_bytes, limits.processor_s, limits.wall_s, limits.error_bytes
+    )
     arrays: list[Any] = []
     try:
         try:
@@ -202,7 +205,8 @@ def answer_calls(kind: type[T], answer: Callable[[T], Any]) -> None:
         except RltError as error:
             text = str(error).encode("utf-8", "surrogatepass")
             reply = Reply(error=text, kind=type(error).__name__)
-        reply.unlimited = unlimited
+        unlimited = ["memory"] * (not has_memory) + ["time"] * (not has_time)
+        reply.unlimited = " and ".join(unlimited)
         head = msgspec.msgpack.encode(reply)
         with os.fdopen(output, "wb") as stream:
             stream.write(len(head).to_bytes(4, "little") + head)
@@ -235,33 +239,3 @@ def encoded(value: Any, arrays: list[Any]) -> Reply:
         arrays.clear()
         raise DamagedFileError("a text in the file is not Unicode: write it again") from None
     return Reply(text, [list(each.shape) for each in arrays])
-
-
-def limit(limits: Limits) -> Literal["", "memory", "time", "memory and time"]:
-    """Limit this process, and return what the system does not limit."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return "memory and time"
-
-    def limited(what: int, soft: int, hard: int) -> bool:
-        allowed = resource.getrlimit(what)[1]
-        if allowed != resource.RLIM_INFINITY:
-            soft, hard = min(soft, allowed), min(hard, allowed)
-        try:
-            resource.setrlimit(what, (soft, hard))
-        except (OSError, ValueError):
-            return False
-        return True
-
-    limited(resource.RLIMIT_CORE, 0, 0)
-    limited(resource.RLIMIT_FSIZE, limits.error_bytes, limits.error_bytes)
-    has_time = limited(resource.RLIMIT_CPU, limits.processor_s, limits.processor_s + HARD_LATER_S)
-    signal.alarm(limits.wall_s)
-    # macOS takes the limit and does not keep it.
-    has_memory = sys.platform != "darwin" and limited(
-        resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes
-    )
-    if has_memory:
-        return "" if has_time else "time"
-    return "memory" if has_time else "memory and time"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import math
 import os
@@ -19,6 +18,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
+from rltools_host.system import (
+    BINARY,
+    NO_FOLLOW,
+    READ_PLAIN,
+    lock,
+    open_folder,
+    synchronize_folder,
+)
 
 MAX_JSON_BYTES = 32_000_000
 MAX_JSON_MARKS = 2_000_000  # commas, colons and opening brackets: each value has one of them
@@ -92,18 +99,9 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write a file, and return when its content is on the disk."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o666)
     try:
         write_all(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def synchronize_folder(path: Path) -> None:
-    """Wait until the names that were created, renamed and removed in a folder are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -172,12 +170,12 @@ def open_plain(path: Path, within: Path | None = None) -> BinaryIO:
     it.
     """
     place = os.fspath(path)
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    flags = READ_PLAIN
     if within is not None:
         place = os.path.realpath(path)
         if not Path(place).is_relative_to(os.path.realpath(within)):
             raise OSError(errno.ELOOP, f"a link leads out of {within}, copy the file there")
-        flags |= os.O_NOFOLLOW
+        flags |= NO_FOLLOW
     descriptor = os.open(place, flags)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -240,15 +238,15 @@ class FolderLock:
     def take(self) -> None:
         """Take the lock; raise UsageError where another process has it."""
         try:
-            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            self._descriptor = open_folder(self._path)
+            is_locked = lock(self._descriptor)
+        except OSError as error:
+            raise disk_error(self._path, error) from None
+        if not is_locked:
             self.release()
             raise UsageError(
                 f"another rlt is training in {self._path}: wait for it or stop it first"
-            ) from None
-        except OSError as error:
-            raise disk_error(self._path, error) from None
+            )
 
     def is_taken(self) -> bool:
         """Return whether another process has the lock."""

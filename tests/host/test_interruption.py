@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.interruption import SIGNALS, Interruption
+from rltools_host.interruption import Interruption
+from rltools_host.system import SIGNALS
 
 
 @pytest.fixture(autouse=True)

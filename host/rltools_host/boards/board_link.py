@@ -7,7 +7,6 @@ and the file that is such a board's flash.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -19,13 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltools_host import system
 from rltools_host.boards.transport import DEFAULT_BAUD, Link, ProcessLink, SerialLink, open_link
 from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards
 from rltools_host.build.toolchains import PTS
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
-from rltools_host.interruption import end_child, ending, start_child
+from rltools_host.interruption import end_child, ending
+from rltools_host.system import BINARY, start_child
 from rltools_host.tree import command_line
 
 PATIENCE_S = 2.0  # that another board may take to end
@@ -50,7 +51,7 @@ class StorageFile:
         try:
             if not path.exists():
                 create(path, b"\xff" * storage.bytes)
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            self._descriptor = os.open(path, os.O_RDWR | BINARY)
         except OSError as error:
             raise disk_error(path, error) from None
         try:
@@ -71,36 +72,29 @@ class StorageFile:
         os.close(self._descriptor)
 
 
-def lock(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
+def lock(descriptor: int, path: Path, *, shared: bool = False) -> None:
     """Lock the file, or raise PortError if another board holds it for longer than PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise PortError(
-                    f"{path} is in use by another board: end that one, or name another file"
-                ) from None
+    while not system.lock(descriptor, shared=shared):
+        if time.monotonic() > deadline:
+            raise PortError(
+                f"{path} is in use by another board: end that one, or name another file"
+            )
         time.sleep(0.05)
 
 
 @contextlib.contextmanager
 def copied(path: Path) -> Iterator[Path]:
-    """Provide a copy of a storage that no board uses at the time.
-
-    The copy has no name in any folder and ends with this process, however that ends.
-    """
-    with tempfile.TemporaryFile() as copy:
+    """Provide a copy of a storage that no board uses at the time; it ends with this process."""
+    with system.temporary_file() as (copy, name):
         try:
             with path.open("rb") as original:
-                lock(original.fileno(), path, fcntl.LOCK_SH)
+                lock(original.fileno(), path, shared=True)
                 shutil.copyfileobj(original, copy)
             copy.flush()
         except OSError as error:
             raise disk_error(Path(tempfile.gettempdir()), error) from None
-        yield Path(f"/proc/{os.getpid()}/fd/{copy.fileno()}")
+        yield Path(name)
 
 
 def create(path: Path, content: bytes) -> None:

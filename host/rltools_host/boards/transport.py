@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import errno
-import grp
 import os
 import select
 import socket
@@ -17,7 +16,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rltools_host.errors import LinkLostError, PortError
-from rltools_host.interruption import end_child, ending, start_child
+from rltools_host.interruption import end_child, ending
+from rltools_host.system import group_of, start_child
 from rltools_host.tree import command_line
 
 CHUNK_BYTES = 65536
@@ -293,11 +293,7 @@ def _ports_here() -> str:
 
 
 def _permission_remedy(port: str) -> str:
-    try:
-        status = Path(port).stat()
-        group = grp.getgrgid(status.st_gid).gr_name
-    except (OSError, KeyError):
-        return "ask the administrator for access"
-    if status.st_mode & 0o060 != 0o060 or group == "root":
+    group = group_of(port)
+    if group is None:
         return "ask the administrator for a udev rule that gives it to the group dialout"
     return f"run `sudo usermod -aG {group} $USER`, then log in again"

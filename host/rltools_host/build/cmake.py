@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.util
 import os
 import re
-import select
 import shutil
 import subprocess
 import sys
@@ -16,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import IO
 
 from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards, load_board
@@ -24,6 +21,7 @@ from rltools_host.build.toolchains import COMPILER_CACHE, PTS
 from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import disk_error, read_json
 from rltools_host.lines import aside
+from rltools_host.system import commands_of_children, lock, readable
 from rltools_host.tree import PROJECT, TREE, near_path, require_buildable
 
 
@@ -95,26 +93,19 @@ def build_lock(directory: Path) -> Iterator[None]:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        file = os.open(directory / ".rlt-lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = os.open(directory / ".rlt-lock", os.O_WRONLY | os.O_CREAT, 0o666)
     except OSError as error:
         raise disk_error(directory, error) from None
-    with open(file, "w") as lock:
-        silent_until = time.monotonic() + SILENT_WAIT_S
-        while not is_locked(lock) and time.monotonic() < silent_until:
-            time.sleep(ASK_AGAIN_S)
-        if not is_locked(lock):
-            aside(f"Waiting: another rlt builds in {near_path(directory)}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def is_locked(file: IO[str]) -> bool:
-    """Lock a file, again if this process has locked it; return whether it has the lock now."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        silent_until = time.monotonic() + SILENT_WAIT_S
+        while not (is_locked := lock(file)) and time.monotonic() < silent_until:
+            time.sleep(ASK_AGAIN_S)
+        if not is_locked:
+            aside(f"Waiting: another rlt builds in {near_path(directory)}")
+            lock(file, waits=True)
+        yield
+    finally:
+        os.close(file)
 
 
 def toolchain_options(board: Board) -> dict[str, str]:
@@ -241,15 +232,9 @@ announce: Callable[[str], None] = aside  # that something is compiled, once in a
 def compiles(ninja: int) -> bool:
     """Return whether Ninja has a command that runs and is not CMake's own; False where the system
     does not tell."""
-    with contextlib.suppress(OSError):
-        children = Path(f"/proc/{ninja}/task/{ninja}/children").read_text().split()
-        commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
-        itself = Path(f"/proc/{ninja}/cmdline").read_bytes()  # a child that is not yet its command
-        return any(
-            command not in (b"", itself) and not any(word in command for word in REGENERATING)
-            for command in commands
-        )
-    return False
+    return any(
+        not any(word in command for word in REGENERATING) for command in commands_of_children(ninja)
+    )
 
 
 def run_ninja(
@@ -271,7 +256,7 @@ def run_ninja(
         try:
             while True:
                 # Ninja names what it has compiled, and not what it compiles.
-                has_said = select.select([ninja.stdout], [], [], LOOK_S)[0]
+                has_said = readable([ninja.stdout], LOOK_S)
                 if has_said:
                     said = os.read(ninja.stdout.fileno(), 65536)
                     output += said

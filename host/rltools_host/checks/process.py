@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pickle
@@ -23,7 +24,7 @@ from rltools_host.environments.environment_server import (
     RESET,
     STEP,
     PlayState,
-    leave_nothing_behind,
+    closing_limit_s,
 )
 from rltools_host.environments.imports import (
     agree,
@@ -35,6 +36,7 @@ from rltools_host.environments.imports import (
 from rltools_host.environments.server_start import PlayerProcess
 from rltools_host.environments.task import TaskRequest
 from rltools_host.errors import EnvironmentLostError, RltError
+from rltools_host.system import attached_memory, leave_nothing_behind
 
 PROGRAM = "rltools_host.checks.process"
 OWN_FAULT = 70  # EX_SOFTWARE of sysexits.h
@@ -97,12 +99,11 @@ class ExaminerProcess(PlayerProcess):
 def main() -> None:
     """Read what to examine, and write one line. What environments print goes to the error
     stream."""
-    is_closed = leave_nothing_behind()
+    is_closed = leave_nothing_behind(closing_limit_s())
     output = os.dup(1)
     os.dup2(2, 1)
-    _, descriptor, request = pickle.load(sys.stdin.buffer)
-    state = PlayState.of_descriptor(descriptor)
-    os.close(descriptor)
+    _, name, request = pickle.load(sys.stdin.buffer)
+    state = PlayState.from_buffer(attached_memory(name, ctypes.sizeof(PlayState)))
     try:
         answer: Any = msgspec.to_builtins(examined(request, state))
         is_closed()

@@ -4,19 +4,12 @@ no NumPy."""
 from __future__ import annotations
 
 import abc
-import contextlib
 import ctypes
 import math
-import mmap
 import os
 import secrets
-import select
-import signal
-import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO
 
 from rltools_host.errors import EnvironmentLostError, UsageError
 from rltools_host.lines import aside
@@ -77,17 +70,6 @@ class PlayState(ctypes.Structure):
     _first_outside: bytes
     _given_up: bytes
     _not_closed: bytes
-
-    @staticmethod
-    def shared() -> tuple[PlayState, IO[bytes]]:
-        """Create the state in a file without a name, whose descriptor a child process inherits."""
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - open until the child has it
-        file.truncate(ctypes.sizeof(PlayState))
-        return PlayState.of_descriptor(file.fileno()), file
-
-    @staticmethod
-    def of_descriptor(descriptor: int) -> PlayState:
-        return PlayState.from_buffer(mmap.mmap(descriptor, ctypes.sizeof(PlayState)))
 
     def call(self, what: int) -> None:
         """Record that the user's code is called from now on."""
@@ -224,55 +206,6 @@ def closing_limit_s() -> float:
     """Return the seconds that closing may take at the end: CLOSE_S, or the user's limit of one
     call."""
     return call_limit_s() if os.environ.get(LIMIT_VARIABLE) else CLOSE_S
-
-
-def leave_nothing_behind() -> Callable[[], None]:
-    """End what environments of this process have started with the process, however that ends.
-
-    To be called before the process has threads. It ends with its input, is killed, or crashes; a
-    second process in the same session, as they are, looks after that. The function returned is to
-    be called when all environments have been closed: then nothing else is ended.
-    """
-    player, group, limit_s = os.getpid(), os.getpgrp(), closing_limit_s()
-    finished, done = os.pipe()
-    if group != player or os.fork():  # not a session of its own: a test's, or a user's
-        os.close(finished)
-
-        def is_closed() -> None:
-            with contextlib.suppress(OSError):  # nobody looks after it
-                os.write(done, b".")
-
-        return is_closed
-    try:
-        look_after(player, finished, limit_s)
-    finally:
-        os._exit(0)
-
-
-def look_after(player: int, finished: int, limit_s: float) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    os.dup2(1, 2)
-    os.closerange(3, finished)
-    os.closerange(finished + 1, 4096)
-    wait = select.poll()
-    wait.register(0, 0)  # that its other end is closed
-    wait.register(finished, select.POLLIN)
-    deadline = math.inf
-    while os.getppid() == player and time.monotonic() < deadline:
-        happened = dict(wait.poll(1000))
-        if finished in happened:
-            break
-        if 0 in happened:
-            wait.unregister(0)
-            deadline = time.monotonic() + limit_s + 1.0
-    if select.select([finished], [], [], 0)[0] and os.read(finished, 1):
-        return
-    os.killpg(player, signal.SIGTERM)
-    time.sleep(1.0)
-    os.killpg(player, signal.SIGKILL)
 
 
 def call_limit_s() -> float:

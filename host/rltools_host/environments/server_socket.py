@@ -7,6 +7,7 @@ process; rl/environments/external/connection.h is the other end and defines the 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import pickle
@@ -25,7 +26,6 @@ from rltools_host.environments.environment_server import (
     RESET,
     PlayState,
     closing_limit_s,
-    leave_nothing_behind,
 )
 from rltools_host.environments.headers import headers_of
 from rltools_host.environments.imports import make_first, maker_of, one_line, require_agreement
@@ -38,6 +38,7 @@ from rltools_host.environments.player import (
 from rltools_host.environments.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.errors import BoardMismatchError, RltError, UsageError
 from rltools_host.runs.task import Task
+from rltools_host.system import attached_memory, leave_nothing_behind
 
 MAGIC, VERSION = 0x45544C52, 3
 GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task
@@ -259,12 +260,11 @@ def main() -> None:
 
     What environments print goes to the error stream.
     """
-    is_closed = leave_nothing_behind()
+    is_closed = leave_nothing_behind(closing_limit_s())
     output = os.dup(1)
     os.dup2(2, 1)
-    address, descriptor, request, task = pickle.load(sys.stdin.buffer)
-    state = PlayState.of_descriptor(descriptor)
-    os.close(descriptor)
+    address, name, request, task = pickle.load(sys.stdin.buffer)
+    state = PlayState.from_buffer(attached_memory(name, ctypes.sizeof(PlayState)))
     ending = Ending()
     try:
         if task is not None:  # a run's, and not the user's word; this process has its own path

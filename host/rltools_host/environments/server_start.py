@@ -4,9 +4,9 @@ for a Python function, else a process of its own."""
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import pickle
-import select
 import socket
 import subprocess
 import sys
@@ -34,9 +34,10 @@ from rltools_host.environments.imports import (
 )
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import BuildError, EnvironmentLostError, RltError, UsageError
-from rltools_host.interruption import ending, kill_child, start_child
+from rltools_host.interruption import ending
 from rltools_host.lines import aside
 from rltools_host.runs.task import PREFIX, Task
+from rltools_host.system import SharedMemory, kill_child, readable, start_child
 
 if TYPE_CHECKING:
     from rltools_host.environments.player import Player
@@ -198,24 +199,25 @@ class PlayerProcess(EnvironmentServer):
     """
 
     def __init__(self, name: str, program: str, *what: Any) -> None:
-        """Start the module `program`, which reads the socket's name, the descriptor of the shared
-        PlayState, and `what`."""
-        state, memory = PlayState.shared()
-        with contextlib.ExitStack() as opened, memory:  # closed where it is interrupted, too
-            super().__init__(name, state)
+        """Start the module `program`, which reads the socket's name, the name of the memory with
+        the PlayState, and `what`."""
+        shared = SharedMemory(ctypes.sizeof(PlayState))
+        # Closed where it is interrupted, too.
+        with contextlib.ExitStack() as opened, contextlib.closing(shared):
+            super().__init__(name, PlayState.from_buffer(shared.memory))
             self._errors = opened.enter_context(tempfile.TemporaryFile())
             self._process = start_child(
                 [sys.executable, "-I", "-m", program],  # -I: nothing of the present folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                descriptors=(memory.fileno(),),
+                descriptors=shared.descriptors,
                 ends_with_input=True,
             )
             opened.callback(self._end)
             assert self._process.stdin is not None
             with contextlib.suppress(OSError):
-                pickle.dump((self.address, memory.fileno(), *what), self._process.stdin)
+                pickle.dump((self.address, shared.name, *what), self._process.stdin)
                 self._process.stdin.flush()
             self.answer = self._answer()
             self._opened = opened.pop_all()
@@ -223,7 +225,7 @@ class PlayerProcess(EnvironmentServer):
     def _answer(self) -> dict[str, Any]:
         """Return the process's only line; empty if it ended without one."""
         assert self._process.stdout is not None
-        while not select.select([self._process.stdout], [], [], LOOK_S)[0]:
+        while not readable([self._process.stdout], LOOK_S):
             self._require_in_time()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
         if "error" in answer:

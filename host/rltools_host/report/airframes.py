@@ -4,7 +4,6 @@ linear probe over time of what its hidden state knows of them."""
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from rltools_host.drones.flight.gate_result import GateResult
 from rltools_host.drones.flight.simulator import HIDDEN_TICKS, airframes, flight_library, fly
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import markup
+from rltools_host.system import processors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +134,7 @@ def probe(gate: Gate, image: PolicyImage, flights: int = FLIGHTS) -> Probe:
         gate.seed,
         count=flights,
         limits=gate.executor,
-        threads=len(os.sched_getaffinity(0)),
+        threads=processors(),
         hidden=hidden,
     )
     drawn = airframes(gate.settings, gate.seed, range(flights))

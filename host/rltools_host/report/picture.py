@@ -24,10 +24,11 @@ from rltools_host.build.description import Shape
 from rltools_host.build.picture import Drawn, picture_of
 from rltools_host.documents import Unfit
 from rltools_host.environments.imports import silence_mujoco
-from rltools_host.interruption import end_child, ending, start_child
+from rltools_host.interruption import end_child, ending
 from rltools_host.policies.episodes import Episode, name_in_gymnasium
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report.markup import Values, number, text
+from rltools_host.system import start_child
 
 WIDTH = 230.0  # CSS pixels
 MAX_FRAMES, SHADOWS = 300, 24

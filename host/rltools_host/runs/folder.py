@@ -33,6 +33,7 @@ from rltools_host.files import (
 from rltools_host.runs import saves
 from rltools_host.runs.contents import RUN_FORMAT, Group, Row, Run, check_row
 from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, begun_us_now, find_run, make_empty
+from rltools_host.system import BINARY
 from rltools_host.tree import command_line, near_path
 
 MAX_METRICS_BYTES = 1_000_000_000
@@ -224,7 +225,7 @@ class RunFolder:
                     raise OSError(errno.ELOOP, "it is a link to another file")
                 self._metrics_descriptor = os.open(
                     self.metrics_path,
-                    os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
+                    os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY,
                     0o666,
                 )
             descriptor = self._metrics_descriptor

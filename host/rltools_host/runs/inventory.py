@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msgspec import UNSET
 
+from rltools_host import system
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import disk_error, is_partial
 from rltools_host.runs.folder import OWN_FILE, REPORT_FILE, RunFolder
@@ -42,7 +42,6 @@ from rltools_host.runs.names import (
 )
 from rltools_host.runs.saves import SAVED_FILES, saves_in
 
-BLOCK_BYTES = 512  # of st_blocks
 DAMAGED = "damaged"
 FINISHED = "finished"
 
@@ -186,14 +185,14 @@ def disk_bytes(path: Path) -> int:
     """Return the bytes on the disk of a folder and all within; links are not followed."""
     total = 0
     with contextlib.suppress(OSError):
-        total += os.lstat(path).st_blocks * BLOCK_BYTES
+        total += system.bytes_on_disk(os.lstat(path))
         if not path.is_symlink():
             with os.scandir(path) as found:
                 for entry in found:
                     if entry.is_dir(follow_symlinks=False):
                         total += disk_bytes(Path(entry.path))
                     else:
-                        total += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
+                        total += system.bytes_on_disk(entry.stat(follow_symlinks=False))
     return total
 
 
@@ -337,26 +336,11 @@ def names_of(path: Path) -> list[str]:
 
 
 def remove_files(path: Path, is_ours: Callable[[str], bool]) -> None:
-    """Remove the files with these names in a folder; of a link, the link itself. A folder that is a
-    link is left alone."""
+    """Remove the files with these names in a folder, as system.remove_files() does."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        system.remove_files(path, is_ours)
     except OSError as error:
-        if path.is_symlink() or not path.is_dir():
-            return
-        raise disk_error(path, error) from None
-    try:
-        for name in filter(is_ours, os.listdir(descriptor)):
-            try:
-                mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
-                if not stat.S_ISDIR(mode):
-                    os.unlink(name, dir_fd=descriptor)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise disk_error(path / name, error) from None
-    finally:
-        os.close(descriptor)
+        raise disk_error(Path(error.filename), error) from None
 
 
 def remove_folder(path: Path) -> None:

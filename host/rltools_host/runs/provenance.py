@@ -25,7 +25,7 @@ from rltools_host.tree import MARKER, PROJECT, TREE
 FOLDERS = (
     *("cmake", "firmware", "host/native", "lib", "toolchains"),
     *("platforms/rltools_emulated", "platforms/packages/tool-scons"),
-    "host/rltools_host/build",
+    *("host/rltools_host/build", "host/rltools_host/system"),
 )
 OWN_FOLDERS = ("boards", "contracts", "environments", "experiments")  # of a project
 FILES = (

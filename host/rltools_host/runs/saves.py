@@ -25,10 +25,10 @@ from rltools_host.files import (
     is_partial,
     partial_path,
     read_limited,
-    synchronize_folder,
     write_durably,
 )
 from rltools_host.runs.contents import SAVE_NAME, Run
+from rltools_host.system import synchronize_folder
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from rltools_host.runs.names import (
 )
 from rltools_host.runs.saves import holds_save
 from rltools_host.runs.task import Task
+from rltools_host.system import processors
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import (
     OPTION,
@@ -340,11 +340,6 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if twice:
         raise UsageError(f"--seeds: {twice[0]} is given twice: give each seed once")
     return tuple(seeds)
-
-
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def jobs_of(plan: Plan, given: int | None) -> int:

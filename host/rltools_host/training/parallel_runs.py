@@ -4,7 +4,7 @@
 trains as `rlt train` does, and reports in lines of JSON on its standard output.
 The processes are in sessions of their own, so a signal reaches the command alone. The command sends
 each of them SIGTERM, which pauses a run, and SIGINT, which quits. They cannot outlive it
-(interruption.py).
+(system/).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import math
 import os
 import pickle
-import selectors
 import signal
 import subprocess
 import sys
@@ -29,7 +28,15 @@ from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgres
 from rltools_host.build import cmake
 from rltools_host.errors import DiskError, Interrupted, RltError
 from rltools_host.files import disk_error, plain_json
-from rltools_host.interruption import SIGNALS, Interruption, ending, kill_child, start_child
+from rltools_host.interruption import Interruption, ending
+from rltools_host.system import (
+    CHILD_SIGNALS,
+    SIGNALS,
+    kill_child,
+    readable,
+    send_signal,
+    start_child,
+)
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import (
     COMPILING,
@@ -135,10 +142,9 @@ def main() -> int:
             print(json.dumps(plain_json(document)), file=stream, flush=True)
 
     # SIGINT is none of those that pause. Of two that have come, Python takes SIGINT first.
-    pausing = (signal.SIGTERM,)
-    with Interruption(pausing):  # closes what was opened
+    with Interruption(CHILD_SIGNALS):  # closes what was opened
         request = pickle.loads(Path(sys.argv[1]).read_bytes())
-        return train_and_report(request, say, pausing)
+        return train_and_report(request, say, CHILD_SIGNALS)
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -201,7 +207,7 @@ class RunProcess:
 
     def signal(self, number: int) -> None:
         if self.process.poll() is None:
-            self.process.send_signal(number)
+            send_signal(self.process, number)
 
     def kill(self, patience_s: float) -> None:
         """Kill the process if it does not end by itself within this time."""
@@ -233,7 +239,6 @@ class ParallelRuns:
         self._screen = screen
         self._interruption = interruption
         self._ended = ended
-        self._selector = selectors.DefaultSelector()
         self._running: list[RunProcess] = []
         self._is_pausing = False
 
@@ -258,8 +263,6 @@ class ParallelRuns:
         except BaseException:
             self._quit()
             raise
-        finally:
-            self._selector.close()
 
     def _start(self, member: Member, request: TrainingRequest) -> None:
         member.state = STARTING
@@ -270,12 +273,11 @@ class ParallelRuns:
             self._ended(member)
         else:
             self._running.append(started)
-            self._selector.register(started.stream, selectors.EVENT_READ, started)
         self._screen.changed(member)
 
     def _hear(self) -> None:
-        for key, _ in self._selector.select(TURN_S):
-            heard: RunProcess = key.data
+        ready = readable([started.stream for started in self._running], TURN_S)
+        for heard in [started for started in self._running if started.stream in ready]:
             was = heard.member.state
             if heard.read():
                 self._reported(heard)
@@ -285,7 +287,6 @@ class ParallelRuns:
                 self._screen.changed(heard.member)
 
     def _end(self, heard: RunProcess) -> None:
-        self._selector.unregister(heard.stream)
         self._running.remove(heard)
         has_result = heard.end is not None
         heard.close()

@@ -14,7 +14,6 @@ import logging
 import os
 import pickle
 import re
-import select
 import shutil
 import socket
 import subprocess
@@ -29,9 +28,10 @@ from typing import Any
 
 from rltools_host.build import tools
 from rltools_host.errors import LinkLostError, RltError, UsageError
-from rltools_host.files import disk_error, partial_path, synchronize_folder, write_durably
-from rltools_host.interruption import end_child, ending, start_child
+from rltools_host.files import disk_error, partial_path, write_durably
+from rltools_host.interruption import end_child, ending
 from rltools_host.runs.provenance import version as version_here
+from rltools_host.system import readable, send_signal, start_child, synchronize_folder
 from rltools_host.training import parallel_runs
 from rltools_host.training.parallel_runs import LONGEST_READ, RunProcess
 from rltools_host.training.plan import TrainingRequest
@@ -124,10 +124,10 @@ class TrialActor:
         """Send the signals, and return what the process reports; None at its end."""
         for number in signals:
             if self._process.poll() is None:
-                self._process.send_signal(number)
+                send_signal(self._process, number)
         stream = self._process.stdout
         assert stream is not None
-        if not select.select([stream], [], [], READ_S)[0]:
+        if not readable([stream], READ_S):
             return b""
         return os.read(stream.fileno(), LONGEST_READ) or None
 

@@ -20,12 +20,13 @@ from rltools_host.errors import (
     LinkLostError,
     TrainingFaultError,
 )
-from rltools_host.interruption import SIGNALS, Interruption
+from rltools_host.interruption import Interruption
 from rltools_host.runs import saves
 from rltools_host.runs.contents import Row, Run, RunDocument
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
+from rltools_host.system import SIGNALS
 from rltools_host.training import faults
 from rltools_host.training.board import (
     BestPolicy,

@@ -27,7 +27,8 @@ from rltools_host.boards.transport import (
     open_link,
 )
 from rltools_host.errors import LinkLostError, PortError
-from rltools_host.interruption import end_child, start_child
+from rltools_host.interruption import end_child
+from rltools_host.system import start_child
 from waiting import is_running, wait_for
 
 ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
@@ -130,7 +131,7 @@ def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch)
 def test_child_dies_with_a_parent_that_is_killed() -> None:
     """The parent gets SIGKILL, so nothing in it can clean up: the kernel must."""
     program = (
-        "import sys, time; from rltools_host.interruption import start_child\n"
+        "import sys, time; from rltools_host.system import start_child\n"
         "child = start_child([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(60)"

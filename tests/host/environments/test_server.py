@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -52,6 +53,7 @@ from rltools_host.errors import BoardMismatchError, RltError
 from rltools_host.errors import UsageError as Unknown
 from rltools_host.errors import UsageError as Usage
 from rltools_host.runs.task import Task
+from rltools_host.system import SharedMemory, attached_memory
 from rltools_host.tree import TREE
 from waiting import wait_for
 
@@ -191,10 +193,12 @@ def test_another_environment_does_not_go_on(space: str, bounds: Any, sentence: s
 # -- what is known of it ---------------------------------------------------------------------------
 
 
-def test_a_state_is_seen_through_its_file() -> None:
-    ours, file = PlayState.shared()
-    with file:
-        theirs = PlayState.of_descriptor(file.fileno())
+def test_a_state_is_seen_through_shared_memory() -> None:
+    size = ctypes.sizeof(PlayState)
+    shared = SharedMemory(size)
+    ours = PlayState.from_buffer(shared.memory)
+    theirs = PlayState.from_buffer(attached_memory(str(os.dup(int(shared.name))), size))
+    shared.close()
     theirs.count_fault("ä" * 2000)
     theirs.count_fault("later")
     theirs.give_up("enough")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from rltools_host.drones.flight.simulator import (
 from rltools_host.errors import DamagedFileError, RltError, UsageError, unknown_name
 from rltools_host.files import load_json
 from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.system import processors
 from rltools_host.tree import PROJECT, TREE
 
 MAX_EPISODES = 100_000
@@ -166,7 +166,7 @@ class Gate(Definition, frozen=True, kw_only=True):
             first_episode=self.first_episode + episodes.start,
             count=len(episodes),
             limits=self.executor,
-            threads=len(os.sched_getaffinity(0)),
+            threads=processors(),
             starts=None if starts is None else starts[episodes.start : episodes.stop],
             excursions=excursions,
         )

@@ -1,0 +1,104 @@
+"""Both systems' functions, and what stands in for Linux's calls where they are missing."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rltools_host.system import posix
+from rltools_host.tree import TREE
+from waiting import wait_for
+
+ROOM = TREE.file("host/rltools_host/system")
+
+
+def arguments(function: ast.FunctionDef) -> str:
+    return f"{ast.unparse(function.args)} -> {ast.unparse(function.returns or ast.Constant(None))}"
+
+
+def offered(name: str) -> dict[str, str]:
+    """The functions, classes and constants of a file, with the arguments of the functions."""
+    found = {}
+    for node in ast.parse((ROOM / name).read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = arguments(node)
+        elif isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            found[node.name] = "; ".join(f"{each.name}: {arguments(each)}" for each in methods)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id: "" for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def used() -> set[str]:
+    """The names that the package takes from this room."""
+    names = set()
+    for path in TREE.file("host/rltools_host").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "rltools_host.system":
+                names |= {alias.name for alias in node.names}
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                names |= {node.attr} if node.value.id == "system" else set()
+    return names
+
+
+def test_both_systems_have_what_the_package_uses() -> None:
+    here, there = offered("posix.py"), offered("windows.py")
+    assert {name: here.get(name) for name in used()} == {name: there.get(name) for name in used()}
+
+
+def test_a_guard_ends_a_child_where_the_kernel_does_not() -> None:
+    """As on macOS, where nothing but the guard sees that the parent is killed."""
+    program = (
+        "import ctypes, sys, time\n"
+        "ctypes.CDLL = lambda *_, **__: None\n"
+        "from rltools_host.system import start_child\n"
+        "child = start_child([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    os.kill(child, 0)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()  # the guard has not kept it
+
+    def has_ended() -> bool:
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    wait_for(has_ended, 30)  # it would end by itself after 60 s
+
+
+def test_a_guard_ends_with_its_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: None)
+    command = [sys.executable, "-c", "import os, time; print(os.getpid()); time.sleep(0.1)"]
+    child = posix.start_child(command, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.read() == f"{child.pid}\n".encode()  # to its end, so nobody else has it
+    child.stdout.close()
+    child.wait()
+
+    wait_for(lambda: not in_session(child.pid), 10)
+
+
+def in_session(session: int) -> list[str]:
+    """The processes of a session."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if os.getsid(int(entry)) == session:
+                    found.append(entry)
+            except ProcessLookupError:
+                continue
+    return found

@@ -1,0 +1,92 @@
+"""What only one system has is named in host/rltools_host/system/ alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltools_host.tree import TREE
+
+MODULES = {
+    *("_winapi", "fcntl", "grp", "msvcrt", "pty", "pwd", "resource", "select", "selectors"),
+    *("termios", "tty"),
+}
+ATTRIBUTES = {
+    *("AF_UNIX", "SO_PEERCRED", "WinDLL", "fork", "getegid", "geteuid", "getgid", "getpgid"),
+    *("getpgrp", "getsid", "getuid", "killpg", "memfd_create", "mkfifo", "openpty", "pipe2"),
+    *("posix_fallocate", "setitimer", "setsid", "sigtimedwait", "sysconf", "waitid", "windll"),
+    *("O_BINARY", "O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"),
+}
+ARGUMENTS = {"creationflags", "dir_fd", "pass_fds", "preexec_fn", "process_group", "umask"}
+SIGNALS = {"SIGINT", "SIGTERM"}
+EXCEPTIONS = {  # not yet moved
+    "boards/transport.py": {"select"},
+    "build/toolchains.py": {"openpty"},
+    "build/tools.py": {"fcntl", "geteuid", "pass_fds"},
+    "environments/server_socket.py": {"AF_UNIX", "SO_PEERCRED", "getuid"},
+}
+
+
+def named(source: str) -> Iterator[str]:
+    """The names in a source that only one system has."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            yield node.module
+        elif isinstance(node, ast.Attribute):
+            of_signals = isinstance(node.value, ast.Name) and node.value.id == "signal"
+            is_signal = of_signals and re.match("SIG(?!_)", node.attr)
+            is_other = is_signal and node.attr not in SIGNALS
+            if is_other or node.attr in ATTRIBUTES or node.attr.startswith("sched_"):
+                yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg in ARGUMENTS:
+            yield node.arg
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("/proc"):
+            yield "/proc"
+
+
+def sources() -> list[Path]:
+    root = TREE.file("host/rltools_host")
+    rooms = [path.relative_to(root) for path in sorted(root.rglob("*.py"))]
+    return [path for path in rooms if path.parts[0] != "system"]
+
+
+def test_only_the_room_for_it_names_what_one_system_has() -> None:
+    root = TREE.file("host/rltools_host")
+    found = {str(path): set(named((root / path).read_text())) for path in sources()}
+    assert {path: names for path, names in found.items() if names} == EXCEPTIONS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import fcntl",
+        "from select import poll",
+        "os.sched_getaffinity(0)",
+        "signal.signal(signal.SIGHUP, stop)",
+        "subprocess.Popen(command, preexec_fn=begin)",
+        "socket.socket(socket.AF_UNIX)",
+        "open(f'/proc/{number}/stat')",
+    ],
+)
+def test_such_a_name_is_found(line: str) -> None:
+    assert list(named(line))
+
+
+@pytest.mark.all
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_types_of_other_systems_have_all_that_is_named(system: str) -> None:
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--platform", system]
+    command += ["--cache-dir", f"build/mypy-{system}", "-p", "rltools_host", "-p", "rlt"]
+    said = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True).stdout
+    files = {line.partition(":")[0] for line in said.splitlines()}
+    assert files <= {f"host/rltools_host/{name}" for name in EXCEPTIONS}, said
