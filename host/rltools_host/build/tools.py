@@ -7,7 +7,6 @@ Uses the standard library only, as the launcher runs it with the system's Python
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -19,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from rltools_host import system
 from rltools_host.build.toolchains import (
     COMPILER_CACHE,
     MODULES,
@@ -194,7 +194,7 @@ def apt_prefix() -> list[str] | None:
     """Return the words before apt-get: none as root, sudo without a password; None: forbidden."""
     if shutil.which("apt-get") is None:
         return None
-    if os.geteuid() == 0:
+    if system.is_root():
         return []
     if shutil.which("sudo") is None:
         return None
@@ -205,7 +205,7 @@ def apt_prefix() -> list[str] | None:
 def apt_line(packages: Sequence[str]) -> str:
     """Return the line that installs Debian packages, with sudo where that exists."""
     line = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
-    return f"sudo {line}" if os.geteuid() != 0 and shutil.which("sudo") else line
+    return f"sudo {line}" if not system.is_root() and shutil.which("sudo") else line
 
 
 def how_to_get(missing: Sequence[Tool]) -> str:
@@ -228,7 +228,7 @@ def how_to_get(missing: Sequence[Tool]) -> str:
             )
         else:
             line = apt_line(packages)
-            root = "" if os.geteuid() == 0 or line.startswith("sudo ") else " as root"
+            root = "" if system.is_root() or line.startswith("sudo ") else " as root"
             clauses.append(f"{what} not found: run this line{root}, then try again: {line}")
     return "; ".join(clauses)
 
@@ -262,7 +262,7 @@ def run_quietly(
     with subprocess.Popen(
         command,
         env=environment,
-        pass_fds=inherited,
+        **system.inheriting(inherited),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -295,9 +295,9 @@ def environment_lock() -> Iterator[int]:
     A program that inherits the descriptor holds the lock too: where this process is killed and its
     installer continues, nobody else begins before that has ended.
     """
-    lock = os.open(TREE.virtual_environment.parent, os.O_RDONLY)
+    lock = system.open_folder(TREE.virtual_environment.parent)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        system.lock(lock, waits=True)
         yield lock
     finally:
         os.close(lock)
@@ -355,7 +355,7 @@ def environment_works() -> bool:
 
 def may_replace(folder: Path) -> bool:
     """Return whether a folder is missing, or this user's; root may replace all."""
-    return not folder.exists() or os.geteuid() in (0, folder.stat().st_uid)
+    return not folder.exists() or system.may_change(folder)
 
 
 def create_environment(lock: int) -> None:

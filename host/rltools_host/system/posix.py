@@ -161,6 +161,11 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
+def may_change(path: Path) -> bool:
+    """Return whether what lies at a path is this user's, or this user may change all."""
+    return os.geteuid() in (0, path.stat().st_uid)
+
+
 # -- signals ---------------------------------------------------------------------------------------
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that end or pause a command
@@ -245,6 +250,11 @@ def start_child(
         pass_fds=descriptors,
         preexec_fn=None if ends_with_input else dying_with(os.getpid()),
     )
+
+
+def inheriting(descriptors: Sequence[int]) -> dict[str, Any]:
+    """Return the arguments of Popen by which a program inherits descriptors."""
+    return {"pass_fds": descriptors}
 
 
 def kill_child(process: subprocess.Popen[bytes]) -> None:

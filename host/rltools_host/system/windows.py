@@ -149,6 +149,12 @@ def is_root() -> bool:
     return False
 
 
+def may_change(path: Path) -> bool:
+    """Return True: the system tells when it is changed."""
+    del path
+    return True
+
+
 # -- signals ---------------------------------------------------------------------------------------
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)  # that end or pause a command
@@ -289,6 +295,13 @@ def start_child(
                 kill_child(process)
                 raise
     return process
+
+
+def inheriting(descriptors: Sequence[int]) -> dict[str, Any]:
+    """Return no arguments of Popen: descriptors are not inherited, and a lock ends with this
+    process."""
+    del descriptors
+    return {}
 
 
 def kill_child(process: subprocess.Popen[bytes]) -> None:
