@@ -176,10 +176,13 @@ def chosen(
 ) -> tuple[str, tuple[str, ...]]:
     """Return the name of the policy's network, and what is assumed."""
     if asked is not None:
-        if not any(map(any_layer, under(tensors, asked))):
+        if any(map(any_layer, under(tensors, asked))):
+            return asked, ()
+        inner = [name for name in found if name.endswith(f".{asked}")]  # as its program calls it
+        if len(inner) != 1:
             where = f": its networks are {listed(found)}" if found != [""] else ""
             raise UnreadableError(f"it has no network {shown(asked)}{where}")
-        return asked, ()
+        return inner[0], ()
     if len(found) == 1:
         return found[0], ()
     called = [name for name in found if name.rpartition(".")[2] in POLICIES]

@@ -79,6 +79,10 @@ LAYOUTS: dict[str, tuple[dict[str, Any], str | None]] = {
     "an actor in a table": ({"model": under("actor.", ACTOR) | under("critic.", CRITIC)}, None),
     "several tables": ({"actor": ACTOR, "critic": CRITIC, "step": np.array(3.0)}, None),
     "a part that is named": (under("one.", ACTOR) | under("two.", Q), "one"),
+    "a part by the name in its table": (
+        {"model": under("one.", ACTOR) | under("two.", Q)},
+        "one",
+    ),
     "Spinning Up's PPO": (
         {"pi.log_std": np.zeros(2)} | under("pi.mu_net.", ACTOR) | under("v.v_net.", CRITIC),
         None,
@@ -125,6 +129,10 @@ def test_a_model_that_skrls_policy_and_value_share() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str | None, str]] = {
     "no name of a policy": (under("a.", ACTOR) | under("b.", Q), None, '"a", "b": name the one'),
+    "two parts of a name": (
+        {"a": under("one.", ACTOR) | under("two.", Q), "b": under("one.", ACTOR)},
+        *("one", 'no network "one": its networks are "a.one", "a.two"'),
+    ),
     "no such part": (under("a.", ACTOR) | under("b.", Q), "c", 'no network "c": its networks are'),
     "a normalizer beside it": (
         {"actor": ACTOR, "obs_rms": {"mean": np.ones(3)}},
