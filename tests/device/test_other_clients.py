@@ -8,7 +8,6 @@ import select
 import subprocess
 import sys
 import time
-import tty
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,10 +19,11 @@ from boards_under_test import EMULATED, LIMIT_S, SHORT_RUN, Programs, train
 from rltools_host.boards.board_link import Emulator
 from rltools_host.boards.messages import State
 from rltools_host.boards.session import BoardSession
-from rltools_host.boards.transport import SerialLink
+from rltools_host.boards.transport import open_link
 from rltools_host.build.boards import load_board
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.tree import PROJECT
+from tcp_board import TcpBoard
 
 ADDRESS = load_board(EMULATED).address
 MAVPROXY = PROJECT.build / "mavproxy"
@@ -31,32 +31,25 @@ MAVPROXY_LIMIT_S = 120.0
 
 
 @contextlib.contextmanager
-def terminal(board: str, program: Path) -> Iterator[str]:
-    """A running board behind a pseudo-terminal, whose name is given; programs come and go on it."""
+def served(board: str, program: Path) -> Iterator[str]:
+    """A running board behind a TCP port, whose name is given; programs come and go on it."""
     if board == EMULATED:
-        with Emulator(load_board(board), program, LIMIT_S) as emulator:
+        with Emulator(load_board(board), program, LIMIT_S, serves=True) as emulator:
             yield emulator.port
         return
-    board_end, host_end = os.openpty()
-    tty.setraw(host_end)
-    try:
-        with subprocess.Popen([str(program)], stdin=board_end, stdout=board_end) as process:
-            os.close(board_end)
-            yield os.ttyname(host_end)
-            process.kill()
-    finally:
-        os.close(host_end)
+    with TcpBoard(program, {}) as tcp_board:
+        yield tcp_board.port
 
 
 @pytest.fixture
 def port(programs: Programs) -> Iterator[str]:
-    with terminal("host", programs["host"]) as name:
+    with served("host", programs["host"]) as name:
         yield name
 
 
 def trained(port: str, description: ExperimentDescription, dialect: ModuleType) -> bytes:
     """Trains the board for a short while; its checkpoint."""
-    session, _ = BoardSession.connect(SerialLink(port), dialect)
+    session, _ = BoardSession.connect(open_link(port), dialect)
     with session:
         train(session, description, **SHORT_RUN)
         return session.files.download("/checkpoint.rltc")
@@ -64,17 +57,22 @@ def trained(port: str, description: ExperimentDescription, dialect: ModuleType) 
 
 def check_restored(port: str, checkpoint: bytes, dialect: ModuleType) -> None:
     """The board has taken the checkpoint, and our own client finds the server free."""
-    session, identity = BoardSession.connect(SerialLink(port), dialect)
+    session, identity = BoardSession.connect(open_link(port), dialect)
     with session:
         assert identity.state == State.PAUSED
         assert session.files.download("/checkpoint.rltc") == checkpoint
+
+
+def other_name(port: str) -> str:
+    """The port as pymavlink has it."""
+    return port.replace("socket://", "tcp:")
 
 
 def pymavlink_client(port: str) -> Any:
     os.environ["MAVLINK20"] = "1"  # read when mavutil is imported
     from pymavlink import mavftp, mavutil
 
-    link = mavutil.mavlink_connection(port, source_system=255, source_component=230)
+    link = mavutil.mavlink_connection(other_name(port), source_system=255, source_component=230)
     return mavftp.MAVFTP(link, ADDRESS.system, ADDRESS.component)
 
 
@@ -105,7 +103,7 @@ def test_a_client_that_is_ended_does_not_lock_the_server(
     client.cmd_get(["/checkpoint.rltc", str(tmp_path / "file")])
     client.master.recv_match(type="FILE_TRANSFER_PROTOCOL", blocking=True, timeout=5)
     client.master.close()  # its session is open
-    session, _ = BoardSession.connect(SerialLink(port), dialect)
+    session, _ = BoardSession.connect(open_link(port), dialect)
     with session:
         assert session.files.download("/checkpoint.rltc") == checkpoint
 
@@ -128,7 +126,12 @@ class MavProxy:
 
     def __init__(self, command: list[str], port: str, folder: Path) -> None:
         options = [
-            *(f"--master={port}", "--baudrate=115200", "--default-modules=ftp", "--streamrate=-1"),
+            *(
+                f"--master={other_name(port)}",
+                "--baudrate=115200",
+                "--default-modules=ftp",
+                "--streamrate=-1",
+            ),
             *(f"--target-system={ADDRESS.system}", f"--target-component={ADDRESS.component}"),
             f"--state-basedir={folder}",
         ]

@@ -119,7 +119,10 @@ def test_killed_in_the_midst_of_a_push(
     """With kill -9; `number`: packets of the upload, or calls of the client."""
     first, second = (image.sha256 for image in images)
     assert said(capsys, "push", str(runs[0]))["active_sha256"] == first
-    with Emulator(BOARD, program, LIMIT_S, storage) as emulator, monkeypatch.context() as patch:
+    with (
+        Emulator(BOARD, program, LIMIT_S, storage, serves=True) as emulator,
+        monkeypatch.context() as patch,
+    ):
         packets: list[int] = []
 
         def kill() -> None:

@@ -29,7 +29,7 @@ from rltools_host.boards.board_link import Emulator
 from rltools_host.boards.file_transfer import BEST_PATH
 from rltools_host.boards.messages import Evaluation, Event, Result, State, TrainingProgress
 from rltools_host.boards.session import BoardSession
-from rltools_host.boards.transport import ProcessLink, SerialLink
+from rltools_host.boards.transport import ProcessLink, open_link
 from rltools_host.build.boards import load_board
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.errors import BrokenEnvironmentError, FileNotThereError
@@ -112,8 +112,8 @@ def test_a_whole_run_gives_the_same_bits(
     dialect: ModuleType,
 ) -> None:
     expected, _ = train(connect("host"), description, seed=0)
-    emulator = Emulator(load_board(EMULATED), programs[EMULATED], 3500)
-    with emulator, BoardSession.connect(SerialLink(emulator.port), dialect)[0] as session:
+    emulator = Emulator(load_board(EMULATED), programs[EMULATED], 3500, serves=True)
+    with emulator, BoardSession.connect(open_link(emulator.port), dialect)[0] as session:
         result, events = train(session, description, seed=0)
     assert result.step == 10000
     assert result.state_sha256 == expected.state_sha256
@@ -249,13 +249,13 @@ def test_training_goes_on_without_a_host(
     dialect: ModuleType,
 ) -> None:
     expected = short_run_on_host(connect, description)
-    with Emulator(load_board(EMULATED), programs[EMULATED], LIMIT_S) as emulator:
-        session, _ = BoardSession.connect(SerialLink(emulator.port), dialect)
+    with Emulator(load_board(EMULATED), programs[EMULATED], LIMIT_S, serves=True) as emulator:
+        session, _ = BoardSession.connect(open_link(emulator.port), dialect)
         set_run(session, description, **SHORT_RUN)
         session.training.start()
         session.close()  # unplugged: nobody reads
         time.sleep(1.0)
-        session, _ = BoardSession.connect(SerialLink(emulator.port), dialect)  # plugged in again
+        session, _ = BoardSession.connect(open_link(emulator.port), dialect)  # plugged in again
         with session:
             result, _ = run_to_rest(session)
     assert result.state_sha256 == expected

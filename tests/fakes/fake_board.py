@@ -27,7 +27,7 @@ from rltools_host.boards.connection import EVERYONE, HOST, Address
 from rltools_host.boards.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.boards.messages import State
 from rltools_host.boards.session import PROTOCOL_VERSION, value_bits
-from rltools_host.boards.transport import DescriptorLink
+from rltools_host.boards.transport import SocketLink
 from rltools_host.errors import RltError
 from rltools_host.runs.checkpoint import IMAGE_HEADER, build_image, parse_image
 from rltools_host.runs.saves import (
@@ -132,8 +132,7 @@ class FakeBoard:
             board_end, host_end = socket.socketpair()
             self._descriptor = board_end.detach()
             self._descriptors = [self._descriptor]
-            host_descriptor = host_end.detach()
-            self.link = DescriptorLink("the fake board", host_descriptor, host_descriptor)
+            self.link = SocketLink("the fake board", host_end)
         self._closed = threading.Lock()
         self._thread = threading.Thread(target=self._guarded, daemon=True)
         self._thread.start()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
-import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+
+from rltools_host.boards.transport import ProcessLink
 
 
 class TcpBoard:
     """Serves one connection after another, until it is closed."""
 
     def __init__(self, program: Path, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [str(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **environment},
-        )
+        self._board = ProcessLink([str(program)], environment=environment)
         self._server = socket.create_server(("127.0.0.1", 0))
         self._stopped = threading.Event()
         self.port = f"socket://127.0.0.1:{self._server.getsockname()[1]}"
@@ -29,19 +24,17 @@ class TcpBoard:
         self._thread.start()
 
     def _serve(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        to_board, from_board = self._process.stdin.fileno(), self._process.stdout.fileno()
+        from_board = self._board._socket
         connection: socket.socket | None = None
         while not self._stopped.is_set():
-            sources: list[socket.socket | int] = [self._server, from_board]
+            sources = [self._server, from_board]
             ready, _, _ = select.select(
                 [*sources, *([connection] if connection else [])], [], [], 0.05
             )
             if self._server in ready:
                 connection = self._server.accept()[0]
             if from_board in ready:
-                data = os.read(from_board, 65536)
+                data = self._board.read(1.0)
                 with contextlib.suppress(OSError):
                     if connection is not None:
                         connection.sendall(data)
@@ -50,7 +43,7 @@ class TcpBoard:
                 with contextlib.suppress(OSError):
                     received = connection.recv(65536)
                 if received:
-                    os.write(to_board, received)
+                    self._board.write(received)
                 else:
                     connection.close()
                     connection = None
@@ -61,7 +54,7 @@ class TcpBoard:
         self._stopped.set()
         self._thread.join(10)
         self._server.close()
-        self._process.communicate(timeout=10)
+        self._board.close()
 
     def __enter__(self) -> TcpBoard:
         return self

@@ -1,15 +1,15 @@
 """The link to a board: over a given port, to a new process or emulator, or to a connected board.
 
-Also emulated boards (QEMU on a pseudo-terminal, which ends with its parent and after a time limit)
-and the file that is such a board's flash.
+Also emulated boards (QEMU, which ends with its parent and after a time limit) and the file that is
+such a board's flash.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -19,14 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host import system
-from rltools_host.boards.transport import DEFAULT_BAUD, Link, ProcessLink, SerialLink, open_link
+from rltools_host.boards.transport import (
+    DEFAULT_BAUD,
+    START_LIMIT_S,
+    Link,
+    ProcessLink,
+    SocketLink,
+    open_link,
+)
 from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards
-from rltools_host.build.toolchains import PTS
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
 from rltools_host.interruption import end_child, ending
 from rltools_host.system import BINARY, start_child
+from rltools_host.system.loopback import Listener
 from rltools_host.tree import command_line
 
 PATIENCE_S = 2.0  # that another board may take to end
@@ -109,13 +116,17 @@ def create(path: Path, content: bytes) -> None:
             os.unlink(partial)
 
 
-START_LIMIT_S = 20.0
 TIME_LIMIT_S = 3600.0
-PTY_NAME = re.compile(rb"char device redirected to (\S+) ")
 
 
 class Emulator:
-    """A running emulated board; its serial port is `port`."""
+    """A running emulated board.
+
+    Its serial port is a TCP connection to this process, or a TCP port to which others connect.
+    """
+
+    connection: socket.socket | None = None
+    port: str = ""  # as --port takes it
 
     def __init__(
         self,
@@ -123,19 +134,21 @@ class Emulator:
         program: Path,
         time_limit_s: float = TIME_LIMIT_S,
         storage: Path | None = None,
+        *,
+        serves: bool = False,
     ) -> None:
         """Start the emulator. The board's policies are in the file `storage`, or else end with the
-        emulator."""
+        emulator. `serves`: whether it has a port, at which one program after the other connects."""
         if board.emulator is None:
             raise UsageError(not_emulated(board))
-        tools.require(board.emulator.program, PTS.name)
+        tools.require(board.emulator.program)
         self._name = f"the emulator of {board.name}"
         self._limit_s = time_limit_s
         self._reached_limit = False
         # A file, as nobody reads a pipe later and QEMU must not block on one; gone when closed.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the emulator
-        # The guest's serial port on a new pty. QEMU takes {elf} for the program where the board's
-        # arguments place it; otherwise it is the kernel.
+        # QEMU takes {elf} for the program where the board's arguments place it; otherwise it is the
+        # kernel.
         arguments = [
             argument.replace("{elf}", str(program)) for argument in board.emulator.arguments
         ]
@@ -144,18 +157,24 @@ class Emulator:
         self._storage = StorageFile(board, storage) if storage is not None else None
         if self._storage is not None:
             arguments += self._storage.arguments
-        arguments += ["-chardev", "pty,id=s0", "-serial", "chardev:s0"]
-        self._process = start_child(
-            [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
-        )
-        self._timer = threading.Timer(time_limit_s, self._end_at_limit)
-        self._timer.daemon = True
-        self._timer.start()
-        try:
-            self.port = self._wait_for_port()
-        except BaseException:
-            self.close()
-            raise
+        with contextlib.closing(Listener()) as listener:
+            if serves:  # a port that is free
+                listener.close()
+                self.port = f"socket://127.0.0.1:{listener.port}"
+            serial = f"socket,id=s0,host=127.0.0.1,port={listener.port},nodelay=on"
+            serial += ",server=on,wait=off" if serves else ""
+            arguments += ["-chardev", serial, "-serial", "chardev:s0"]
+            self._process = start_child(
+                [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
+            )
+            self._timer = threading.Timer(time_limit_s, self._end_at_limit)
+            self._timer.daemon = True
+            self._timer.start()
+            try:
+                self._wait_for_port(listener)
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def process_id(self) -> int:
@@ -166,7 +185,7 @@ class Emulator:
         if self._reached_limit:
             return f"its time limit of {self._limit_s:g} s was reached (--time-limit)"
         text = ending(self._process)
-        if lines := self._text().decode(errors="replace").strip().splitlines()[1:]:
+        if lines := self._text().decode(errors="replace").strip().splitlines():
             text += f' and wrote "{lines[-1]}"'
         return text
 
@@ -183,6 +202,8 @@ class Emulator:
     def close(self) -> None:
         """End the emulator; a second call does nothing."""
         self._timer.cancel()
+        if self.connection is not None:
+            self.connection.close()
         end_child(self._process)
         if self._storage is not None:
             self._storage.close()
@@ -199,20 +220,31 @@ class Emulator:
         self._reached_limit = True
         self._process.kill()
 
-    def _wait_for_port(self) -> str:
+    def _wait_for_port(self, listener: Listener) -> None:
         deadline = time.monotonic() + min(START_LIMIT_S, self._limit_s)
-        while time.monotonic() < deadline:
-            ended = self._process.poll() is not None
-            if match := PTY_NAME.search(self._text()):
-                return match.group(1).decode()
-            if ended:
-                lines = self._text().decode(errors="replace").strip().splitlines()
-                raise PortError(
-                    f"{self._name} did not start: {lines[-1] if lines else ending(self._process)}; "
-                    f"see `{command_line('doctor')}`"
-                )
-            time.sleep(0.005)
-        raise PortError(f"{self._name} named no port within {START_LIMIT_S:g} s: try again")
+
+        def is_awaited() -> bool:
+            return self._process.poll() is None and time.monotonic() < deadline
+
+        if self.port:
+            while is_awaited():
+                with contextlib.suppress(OSError):
+                    socket.create_connection(("127.0.0.1", listener.port), 1.0).close()
+                    return
+                time.sleep(0.005)
+        else:
+            # The emulator can send no token, but it connects as it starts: where another program is
+            # first, the emulator finds the port closed and ends, which the link notices.
+            self.connection = listener.accept(is_awaited, has_token=False)
+            if self.connection is not None:
+                return
+        if self._process.poll() is None:
+            raise PortError(f"{self._name} has not connected within {START_LIMIT_S:g} s: try again")
+        lines = self._text().decode(errors="replace").strip().splitlines()
+        raise PortError(
+            f"{self._name} did not start: {lines[-1] if lines else ending(self._process)}; "
+            f"see `{command_line('doctor')}`"
+        )
 
     def _text(self) -> bytes:
         if self._output.closed:
@@ -347,30 +379,21 @@ def open_board_link(
     return open_link(ports[0], board.link.baud or DEFAULT_BAUD)
 
 
-END_LIMIT_S = 5.0  # from its port's disappearance to the end of an emulator
-
-
-class EmulatedLink(SerialLink):
+class EmulatedLink(SocketLink):
     """The link to an emulated board, which ends with the link."""
 
     def __init__(self, emulator: Emulator, name: str) -> None:
+        assert emulator.connection is not None
         self.emulator = emulator
-        description = f"{name} (emulated, {emulator.port})"
-        try:
-            super().__init__(emulator.port)
-        except PortError as error:
-            # QEMU names its port before it loads the program; where it cannot, the port is gone.
-            self.description = description
-            failure = self._lost(None) if emulator.has_ended(END_LIMIT_S) else error
-            emulator.close()
-            raise failure from None
-        except BaseException:
-            emulator.close()
-            raise
-        self.description = description
+        super().__init__(f"{name} (emulated)", emulator.connection)
 
-    def _close_descriptors(self) -> None:
-        super()._close_descriptors()
+    def read(self, timeout_s: float) -> bytes:
+        data = super().read(timeout_s)
+        if not data and self.emulator.has_ended(0.0):
+            raise self._lost(None)
+        return data
+
+    def _close(self) -> None:
         self.emulator.close()
 
     def _lost(self, _: OSError | None) -> LinkLostError:

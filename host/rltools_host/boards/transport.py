@@ -1,12 +1,9 @@
-"""Links to a board: a serial port or pty, TCP, UDP, the pipes of a process; all carry bytes."""
+"""Links to a board: a serial port, TCP, UDP, a process on this machine; all carry bytes."""
 
 from __future__ import annotations
 
 import abc
-import contextlib
 import errno
-import os
-import select
 import socket
 import subprocess
 import tempfile
@@ -18,12 +15,15 @@ from urllib.parse import urlsplit
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.interruption import end_child, ending
 from rltools_host.system import group_of, start_child
+from rltools_host.system.loopback import Listener
 from rltools_host.tree import command_line
 
 CHUNK_BYTES = 65536
 WRITE_TIMEOUT_S = 10.0
 TCP_CONNECT_TIMEOUT_S = 5.0
 DEFAULT_BAUD = 115200
+START_LIMIT_S = 20.0  # from the start of a program to its connection
+LINK_VARIABLE = "RLT_LINK"  # firmware/host/board.cpp
 
 
 class Link(abc.ABC):
@@ -46,31 +46,23 @@ class Link(abc.ABC):
         """Close the link; a second call does nothing."""
 
 
-class DescriptorLink(Link):
-    """A link over file descriptors, the base of every kind."""
+class SocketLink(Link):
+    """A link over a socket."""
 
-    def __init__(self, description: str, read_descriptor: int, write_descriptor: int) -> None:
+    def __init__(self, description: str, connection: socket.socket) -> None:
         self.description = description
-        self._read_descriptor = read_descriptor
-        self._write_descriptor = write_descriptor
+        self._socket = connection
         self._closed = False
-        for descriptor in {read_descriptor, write_descriptor}:
-            os.set_blocking(descriptor, False)
-        self._readable = select.poll()
-        self._readable.register(read_descriptor, select.POLLIN)
-        self._writable = select.poll()
-        self._writable.register(write_descriptor, select.POLLOUT)
 
     def read(self, timeout_s: float) -> bytes:
-        if not self._readable.poll(max(0.0, timeout_s) * 1000.0):
-            return b""
+        self._socket.settimeout(max(0.0, timeout_s))
         try:
-            chunk = os.read(self._read_descriptor, CHUNK_BYTES)
-        except BlockingIOError:
+            chunk = self._socket.recv(CHUNK_BYTES)
+        except (TimeoutError, BlockingIOError):
             return b""
         except OSError as error:
             raise self._lost(error) from None
-        if not chunk:  # readable but nothing to read: the other end is closed
+        if not chunk:  # the other end is closed
             raise self._lost(None)
         return chunk
 
@@ -78,53 +70,81 @@ class DescriptorLink(Link):
         deadline = time.monotonic() + WRITE_TIMEOUT_S
         rest = memoryview(data)
         while rest:
+            self._socket.settimeout(max(0.0, deadline - time.monotonic()))
             try:
-                rest = rest[os.write(self._write_descriptor, rest) :]
-            except BlockingIOError:
-                left_s = deadline - time.monotonic()
-                if left_s <= 0.0:
-                    raise LinkLostError(
-                        f"the board on {self.description} has taken no bytes for "
-                        f"{WRITE_TIMEOUT_S:.0f} s: reset it, then start again"
-                    ) from None
-                self._writable.poll(left_s * 1000.0)
+                rest = rest[self._socket.send(rest) :]
+            except (TimeoutError, BlockingIOError):
+                raise taken_nothing(self.description) from None
             except OSError as error:
                 raise self._lost(error) from None
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._close_descriptors()
+            self._close()
 
-    def _close_descriptors(self) -> None:
-        for descriptor in {self._read_descriptor, self._write_descriptor}:
-            os.close(descriptor)
+    def _close(self) -> None:
+        self._socket.close()
 
     def _lost(self, error: OSError | None) -> LinkLostError:
-        detail = f" ({error.strerror})" if error is not None and error.errno != errno.EIO else ""
-        return LinkLostError(
-            f"lost the board on {self.description}: unplugged, or its program ended{detail}"
-        )
+        return lost(self.description, error)
 
 
-class SerialLink(DescriptorLink):
-    """A serial port, or the pty of an emulated board."""
+def taken_nothing(description: str) -> LinkLostError:
+    return LinkLostError(
+        f"the board on {description} has taken no bytes for {WRITE_TIMEOUT_S:.0f} s: reset it, "
+        "then start again"
+    )
+
+
+def lost(description: str, error: OSError | None) -> LinkLostError:
+    reason = error.strerror if error is not None and error.errno != errno.EIO else ""
+    detail = f" ({reason})" if reason else ""
+    return LinkLostError(
+        f"lost the board on {description}: unplugged, or its program ended{detail}"
+    )
+
+
+class SerialLink(Link):
+    """A serial port, or a pseudo-terminal in its place."""
 
     def __init__(self, port: str, baud: int = DEFAULT_BAUD) -> None:
         import serial
 
+        self.description = port
         try:
             # exclusive: a second program that reads the same port would steal half of the bytes
-            self._serial = serial.Serial(port, baud, timeout=0, exclusive=True)
+            self._serial = serial.Serial(
+                port, baud, timeout=0, write_timeout=WRITE_TIMEOUT_S, exclusive=True
+            )
         except (serial.SerialException, OSError, ValueError) as error:
             raise _port_error(port, error) from None
-        super().__init__(port, self._serial.fileno(), self._serial.fileno())
 
-    def _close_descriptors(self) -> None:
+    def read(self, timeout_s: float) -> bytes:
+        wait_s = max(0.0, timeout_s)
+        try:
+            if self._serial.timeout != wait_s:
+                self._serial.timeout = wait_s
+            count = min(self._serial.in_waiting, CHUNK_BYTES)
+            return bytes(self._serial.read(max(1, count)))
+        except OSError as error:  # SerialException is one
+            raise lost(self.description, error) from None
+
+    def write(self, data: bytes) -> None:
+        import serial
+
+        try:
+            self._serial.write(data)
+        except serial.SerialTimeoutException:
+            raise taken_nothing(self.description) from None
+        except OSError as error:
+            raise lost(self.description, error) from None
+
+    def close(self) -> None:
         self._serial.close()
 
 
-class TcpLink(DescriptorLink):
+class TcpLink(SocketLink):
     """A TCP socket, such as an emulator's `-serial tcp:127.0.0.1:PORT,server=on`."""
 
     def __init__(self, url: str) -> None:
@@ -136,20 +156,21 @@ class TcpLink(DescriptorLink):
         if not host or not port:
             raise PortError(f'"{url}" is not an address: write socket://HOST:PORT')
         try:
-            self._socket = socket.create_connection((host, port), TCP_CONNECT_TIMEOUT_S)
+            connection = socket.create_connection((host, port), TCP_CONNECT_TIMEOUT_S)
         except OSError as error:
             reason = error.strerror or str(error)
             raise PortError(
                 f"cannot connect to {url}: {reason}; start the board's server first"
             ) from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        super().__init__(url, self._socket.fileno(), self._socket.fileno())
-
-    def _close_descriptors(self) -> None:
-        self._socket.close()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(url, connection)
 
 
-class UdpLink(DescriptorLink):
+# Of datagrams: there is none, or nobody listened to what was sent.
+NOBODY = (BlockingIOError, ConnectionRefusedError, ConnectionResetError)
+
+
+class UdpLink(SocketLink):
     """Datagrams to and from one address, `udp:HOST:PORT`, as PX4 listens on.
 
     Nobody needs to be there yet, and what is not taken is lost, as any datagram may be.
@@ -166,44 +187,41 @@ class UdpLink(DescriptorLink):
             raise PortError(f'"{url}" is not an address: write udp:HOST:PORT')
         try:
             family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-            self._socket = socket.socket(family, socket.SOCK_DGRAM)
+            datagrams = socket.socket(family, socket.SOCK_DGRAM)
             try:
-                self._socket.bind(("", own_port))
+                datagrams.bind(("", own_port))
             except OSError:
                 self.obstacle = (
                     f"another program has the port {own_port} of this machine, to which answers "
                     f"may go (`ss -ulpn sport = :{own_port}` names it): close it, or give the "
                     "address at which it passes MAVLink on"
                 )
-            self._socket.connect(address)
+            datagrams.connect(address)
         except OSError as error:
             raise PortError(f"cannot send to {url}: {error.strerror or error}") from None
-        super().__init__(url, self._socket.fileno(), self._socket.fileno())
+        super().__init__(url, datagrams)
 
     def read(self, timeout_s: float) -> bytes:
-        if not self._readable.poll(max(0.0, timeout_s) * 1000.0):
-            return b""
+        self._socket.settimeout(max(0.0, timeout_s))
         try:
             return self._socket.recv(CHUNK_BYTES)
-        except (BlockingIOError, ConnectionRefusedError):  # nobody listened to what was sent
+        except (TimeoutError, *NOBODY):
             return b""
         except OSError as error:
             raise self._lost(error) from None
 
     def write(self, data: bytes) -> None:
+        self._socket.settimeout(0.0)
         try:
             self._socket.send(data)
-        except (BlockingIOError, ConnectionRefusedError):
+        except NOBODY:
             return
         except OSError as error:
             raise self._lost(error) from None
 
-    def _close_descriptors(self) -> None:
-        self._socket.close()
 
-
-class ProcessLink(DescriptorLink):
-    """A board that is a program on this machine, with its messages on standard input and output."""
+class ProcessLink(SocketLink):
+    """A board that is a program on this machine, which connects to this process."""
 
     def __init__(
         self,
@@ -212,50 +230,58 @@ class ProcessLink(DescriptorLink):
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start the program; `environment` is added to that of this process."""
+        name = description or f"the program {Path(command[0]).name}"
+        listener = Listener()
         # A file, as nobody reads a pipe while the program trains; gone when closed.
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the link
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the link
         try:
             self._process = start_child(
                 command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                environment=environment,
+                stdout=self._output,
+                stderr=self._output,
+                environment={**(environment or {}), LINK_VARIABLE: listener.address},
             )
         except OSError as error:
-            self._errors.close()
+            listener.close()
+            self._output.close()
             raise PortError(
                 f"cannot start {command[0]}: {error.strerror}; build it again"
             ) from None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        super().__init__(
-            description or f"the program {Path(command[0]).name}",
-            self._process.stdout.fileno(),
-            self._process.stdin.fileno(),
-        )
+        try:
+            deadline = time.monotonic() + START_LIMIT_S
+            self.description = name
+            connection = listener.accept(
+                lambda: self._process.poll() is None and time.monotonic() < deadline
+            )
+            if connection is None and self._process.poll() is None:
+                raise PortError(f"{name} has not connected within {START_LIMIT_S:g} s: try again")
+            if connection is None:
+                raise self._lost(None)
+        except BaseException:
+            end_child(self._process)
+            self._output.close()
+            raise
+        finally:
+            listener.close()
+        super().__init__(name, connection)
 
     @property
     def process_id(self) -> int:
         """Number of the process, for tests that end it."""
         return self._process.pid
 
-    def _close_descriptors(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()
+    def _close(self) -> None:
+        super()._close()
         try:
-            self._process.wait(0.2)  # it ends by itself once its input is closed
+            self._process.wait(0.2)  # it ends by itself once its connection is closed
         except subprocess.TimeoutExpired:
             end_child(self._process)
-        self._errors.close()
+        self._output.close()
 
     def _lost(self, _: OSError | None) -> LinkLostError:
         text = f"lost {self.description}: {ending(self._process)}"
-        self._errors.seek(0)
-        if lines := self._errors.read().decode(errors="replace").strip().splitlines():
+        self._output.seek(0)
+        if lines := self._output.read().decode(errors="replace").strip().splitlines():
             text += f' and wrote "{lines[-1]}"'
         return LinkLostError(text)
 

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from rltools_host.build import tools
 from rltools_host.build.boards import Board, list_boards, load_board
-from rltools_host.build.toolchains import COMPILER_CACHE, PTS
+from rltools_host.build.toolchains import COMPILER_CACHE
 from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import disk_error, read_json
 from rltools_host.lines import aside
@@ -276,7 +276,7 @@ def run_ninja(
 
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
     """Return the names of the system tools that building for this board, or running, needs."""
-    emulator = (board.emulator.program, PTS.name) if to_run and board.emulator is not None else ()
+    emulator = (board.emulator.program,) if to_run and board.emulator is not None else ()
     return (*(tool.name for tool in board.toolchain.tools), *emulator)
 
 

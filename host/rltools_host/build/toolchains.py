@@ -266,7 +266,7 @@ def system_tools(directory: Path = TREE.toolchains) -> dict[str, Tool]:
         for toolchain in list_toolchains(directory)
         for tool in (*toolchain.tools, *toolchain.libraries, *toolchain.emulators)
     ]
-    return {tool.name: tool for tool in (*found, GIT, PTS)}
+    return {tool.name: tool for tool in (*found, GIT)}
 
 
 def compiler_file(compiler: str, name: str) -> str | None:

@@ -21,7 +21,7 @@ import typer
 
 from rltools_host.build import cmake, experiments, firmware, tools
 from rltools_host.build.boards import Board, load_board
-from rltools_host.build.toolchains import PTS, system_tools
+from rltools_host.build.toolchains import system_tools
 from rltools_host.commands.options import Json
 from rltools_host.errors import Interrupted, MissingToolError, RefusedError, UsageError
 from rltools_host.files import disk_error
@@ -187,7 +187,7 @@ def look_for_tools(story: Story) -> None:
         if not story.here:
             raise
         story.left_out = str(error)
-    story.say(f"found {', '.join(found_as(name) for name in names if name != PTS.name)}")
+    story.say(f"found {', '.join(found_as(name) for name in names)}")
     story.say("the rest takes about a minute of two processors, and some more to compile once")
 
 

@@ -21,8 +21,6 @@ from rltools_host.build import cmake, firmware, tools
 from rltools_host.build.boards import Board, list_boards
 from rltools_host.build.toolchains import (
     BUILDERS,
-    MOUNT_PTS,
-    PTS,
     Tool,
     list_toolchains,
     system_tools,
@@ -66,14 +64,14 @@ def tool_finding(tool: Tool) -> Finding:
         version = str(Path(path).resolve())
     elif path and path == tool.stand_in_path():
         version = f"no, but {tool.stand_in} instead"
-    elif path and tool.package:
+    elif path:
         version = program_version(path)
     return Finding(
         name=tool.name,
         found=path is not None,
         version=version,
         needed_for=f"{tool.needed_for} (optional)" if tool.optional else tool.needed_for,
-        how_to_get=tools.apt_line([tool.package]) if tool.package else MOUNT_PTS,
+        how_to_get=tools.apt_line([tool.package]),
         optional=tool.optional,
     )
 
@@ -204,7 +202,7 @@ def summaries() -> list[Summary]:
 
 
 def summary(board: Board) -> Summary:
-    emulation = [board.emulator.program, PTS.name] if board.emulator else []
+    emulation = [board.emulator.program] if board.emulator else []
     return Summary(
         name=board.name,
         title=board.title + PROJECT.origin(board.file, TREE.boards),

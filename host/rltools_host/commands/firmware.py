@@ -113,7 +113,7 @@ def emulate(
     if storage is not None and program == PROGRAM:
         StorageFile(board, storage).close()  # that it is one, or a new one
         require_kept(Firmware(board, file, load_remedy(board, subject)), storage)
-    with Emulator(board, file, time_limit_s, storage) as emulator:
+    with Emulator(board, file, time_limit_s, storage, serves=True) as emulator:
         out = sys.stderr if json_output else sys.stdout
         say(out, f"{board.title}, with {subject}, is on {emulator.port}")
         word, command = next_line(board, subject, program, "--port", emulator.port)

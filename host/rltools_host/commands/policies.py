@@ -134,7 +134,7 @@ def roll_back(target: PolicyTarget, json_output: bool = False) -> PushResult:
     return print_json(outcome, json_output)
 
 
-CONFIRM_EXAMPLE = "confirm --board qemu-cortex-m7 --port /dev/pts/3"
+CONFIRM_EXAMPLE = "confirm --board qemu-cortex-m7 --port socket://127.0.0.1:4000"
 ROLLBACK_EXAMPLE = "rollback --board host"
 
 

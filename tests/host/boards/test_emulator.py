@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,18 @@ import pytest
 from rltools_host.boards import board_link
 from rltools_host.boards.board_link import Emulator
 from rltools_host.build.boards import Board, load_board
-from rltools_host.build.toolchains import PTS
 from rltools_host.errors import PortError
 from rltools_host.tree import command_line
 
 HOST, EMULATED = load_board("host"), load_board("qemu-cortex-m7")
 
 
-PORT = "echo 'char device redirected to /dev/pts/77 (label s0)'\n"
+# Connects to the port that its arguments name, as QEMU does.
+CONNECT = """
+port=$(printf "%s\\n" "$@" | sed -n "s/.*port=\\([0-9]*\\).*/\\1/p")
+exec {python} -c "import socket; s = socket.create_connection(('127.0.0.1', $port)); s.recv(1)"
+"""
+CONNECT = CONNECT.format(python=sys.executable)
 Program = Callable[..., Board]
 
 
@@ -44,13 +49,15 @@ def test_a_board_is_emulated_from_its_start_to_its_end(
 ) -> None:
     required: list[tuple[str, ...]] = []
     monkeypatch.setattr(board_link.tools, "require", lambda *names: required.append(names))
-    board = emulated_by(f"{PORT}exec sleep 60")
+    board = emulated_by(CONNECT)
     with Emulator(board, Path("program.elf")) as started:
-        assert required == [(str(tmp_path / "emulator"), PTS.name)]
-        assert started.port == "/dev/pts/77"
+        assert required == [(str(tmp_path / "emulator"),)]
+        assert started.connection is not None
+        port = started.connection.getsockname()[1]
         assert (tmp_path / "arguments").read_text().split() == [
-            *("-machine", "toy", "-kernel", "program.elf"),
-            *("-chardev", "pty,id=s0", "-serial", "chardev:s0"),
+            *("-machine", "toy", "-kernel", "program.elf", "-chardev"),
+            f"socket,id=s0,host=127.0.0.1,port={port},nodelay=on",
+            *("-serial", "chardev:s0"),
         ]
         assert not started.has_ended(0.01)
         process = Path(f"/proc/{started.process_id}")
@@ -66,7 +73,7 @@ def test_what_a_board_keeps_is_in_its_file(
     emulated_by: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_link, "PATIENCE_S", 0.1)
-    board = emulated_by(f"{PORT}exec sleep 60", of=load_board("qemu-esp32c3"))
+    board = emulated_by(CONNECT, of=load_board("qemu-esp32c3"))
     flash = tmp_path / "flash"
     with Emulator(board, Path("program.elf"), storage=flash):
         words = (tmp_path / "arguments").read_text().split()

@@ -12,13 +12,11 @@ import threading
 import time
 import tty
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
 
 from rltools_host.boards import transport
 from rltools_host.boards.transport import (
-    DescriptorLink,
     Link,
     ProcessLink,
     SerialLink,
@@ -29,9 +27,22 @@ from rltools_host.boards.transport import (
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.interruption import end_child
 from rltools_host.system import start_child
+from rltools_host.system.loopback import Listener
 from waiting import is_running, wait_for
 
-ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
+CONNECTED = """
+import os, socket, time
+port, _, token = os.environ["RLT_LINK"].partition(":")
+link = socket.create_connection(("127.0.0.1", int(port)))
+link.sendall(token.encode())
+"""
+ECHO = f"{CONNECTED}while data := link.recv(65536): link.sendall(data)"
+
+
+def write_often(link: Link) -> None:
+    """The first bytes for a board that has ended go into the system's buffer."""
+    for _ in range(100):
+        link.write(b"x")
 
 
 def read_exactly(link: Link, count: int) -> bytes:
@@ -53,7 +64,7 @@ def pty() -> Iterator[tuple[int, str]]:
             os.close(descriptor)
 
 
-def test_udp_link_carries_datagrams_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_udp_link_carries_datagrams_both_ways() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
         vehicle.bind(("127.0.0.1", 0))
         vehicle.settimeout(5.0)
@@ -69,11 +80,7 @@ def test_udp_link_carries_datagrams_both_ways(monkeypatch: pytest.MonkeyPatch) -
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.sendto(b"elsewhere", host)
         assert link.read(0.05) == b""
-        waited_ms: list[float] = []
-        with monkeypatch.context() as patch:
-            patch.setattr(link, "_readable", SimpleNamespace(poll=waited_ms.append))
-            assert [link.read(-1.0), link.read(0.5)] == [b"", b""]
-        assert waited_ms == [0.0, 500.0]
+        assert link.read(-1.0) == b""
         link.close()
         link.close()
 
@@ -113,16 +120,16 @@ def test_killed_process_is_a_lost_link() -> None:
     with pytest.raises(LinkLostError, match=r"lost the program echo: it was ended by SIGKILL"):
         read_exactly(link, 1)
     with pytest.raises(LinkLostError):
-        link.write(b"x")
+        write_often(link)
     link.close()
 
 
 def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "WRITE_TIMEOUT_S", 0.2)
-    link = ProcessLink([sys.executable, "-c", "import time; time.sleep(60)"])
+    link = ProcessLink([sys.executable, "-c", f"{CONNECTED}time.sleep(60)"])
     began = time.monotonic()
     with pytest.raises(LinkLostError, match="has taken no bytes"):
-        link.write(bytes(1_000_000))
+        link.write(bytes(100_000_000))
     assert time.monotonic() - began < 30
     link.close()
     assert not is_running(link.process_id)
@@ -202,17 +209,46 @@ def test_port_in_use(pty: tuple[int, str]) -> None:
     open_link(port).close()
 
 
-def test_second_close_leaves_other_descriptors_open() -> None:
-    """The numbers of a closed link's descriptors are given out again."""
-    numbers = os.pipe()
-    link = DescriptorLink("a pipe", *numbers)
-    with open(os.devnull) as other:
-        link.close()
-        for number in numbers:
-            os.dup2(other.fileno(), number)
-        link.close()
-        for number in numbers:
-            os.close(number)  # which fails where it is closed
+def test_who_does_not_send_the_token_is_dropped() -> None:
+    listener = Listener()
+    strangers = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(3)]
+    strangers[0].sendall(b"x" * 32)
+    strangers[1].close()
+    port, _, token = listener.address.partition(":")
+    strangers[2].sendall(token[:-1].encode())
+    strangers[2].shutdown(socket.SHUT_WR)
+    with socket.create_connection(("127.0.0.1", int(port))) as child:
+        child.sendall(f"{token}first bytes".encode())
+        connection = listener.accept(lambda: True)
+        assert connection is not None
+        with connection:
+            assert connection.getpeername() == child.getsockname()
+            assert connection.recv(100) == b"first bytes"
+    for stranger in (strangers[0], strangers[2]):
+        assert stranger.recv(1) == b""
+        stranger.close()
+    assert listener.accept(lambda: False) is None
+    listener.close()
+
+
+def test_a_program_that_ends_before_it_connects() -> None:
+    program = "import sys; sys.exit('no such number')"
+    with pytest.raises(LinkLostError, match=r'exit code 1 and wrote "no such number"'):
+        ProcessLink([sys.executable, "-c", program])
+
+
+def test_a_program_that_does_not_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "START_LIMIT_S", 0.1)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def ended(child: subprocess.Popen[bytes]) -> None:
+        started.append(child)
+        end_child(child)
+
+    monkeypatch.setattr(transport, "end_child", ended)
+    with pytest.raises(PortError, match=r"has not connected within 0\.1 s: try again"):
+        ProcessLink([sys.executable, "-c", "import time; time.sleep(60)"])
+    assert [each.poll() for each in started] == [-signal.SIGTERM]
 
 
 def test_tcp_carries_bytes_and_ends() -> None:
