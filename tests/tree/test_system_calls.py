@@ -26,8 +26,6 @@ ATTRIBUTES = {
 ARGUMENTS = {"creationflags", "dir_fd", "pass_fds", "preexec_fn", "process_group", "umask"}
 SIGNALS = {"SIGINT", "SIGTERM"}
 EXCEPTIONS = {  # not yet moved
-    "boards/transport.py": {"select"},
-    "build/toolchains.py": {"openpty"},
     "environments/server_socket.py": {"AF_UNIX", "SO_PEERCRED", "getuid"},
 }
 

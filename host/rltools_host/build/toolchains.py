@@ -76,22 +76,8 @@ class Tool:
         return str(TREE.root / self.stand_in) if installed else None
 
 
-class PseudoTerminals(Tool):
-    """Of the kernel, and in no package: a container may lack them."""
-
-    def path(self) -> str | None:
-        try:
-            for descriptor in os.openpty():
-                os.close(descriptor)
-        except OSError:
-            return None
-        return self.name
-
-
 # Of no toolchain.
 GIT = Tool("git", "git", "the revision in firmware and runs")
-PTS = PseudoTerminals("/dev/pts", "", "the serial ports of emulated boards")
-MOUNT_PTS = f"mount -t devpts devpts {PTS.name}"  # as root
 
 
 def group_stamp(group: str) -> Path:

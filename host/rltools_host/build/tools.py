@@ -22,8 +22,6 @@ from rltools_host import system
 from rltools_host.build.toolchains import (
     COMPILER_CACHE,
     MODULES,
-    MOUNT_PTS,
-    PTS,
     Tool,
     group_is_there,
     group_note,
@@ -210,15 +208,11 @@ def apt_line(packages: Sequence[str]) -> str:
 
 def how_to_get(missing: Sequence[Tool]) -> str:
     """Return what is missing, and the one line to run."""
-    clauses = (
-        [f"no {PTS.name} for {PTS.needed_for}: as root, {MOUNT_PTS}"] if PTS in missing else []
-    )
-    if TREE.is_installed:
-        clauses += [
-            f"no {tool.name}: {pip_line(tool.group)}, or what follows"
-            for tool in missing
-            if tool.group
-        ]
+    clauses = [
+        f"no {tool.name}: {pip_line(tool.group)}, or what follows"
+        for tool in missing
+        if tool.group and TREE.is_installed
+    ]
     if packages := [tool.package for tool in missing if tool.package]:
         what = ", ".join(tool.name for tool in missing if tool.package)
         if shutil.which("apt-get") is None:
@@ -236,7 +230,7 @@ def how_to_get(missing: Sequence[Tool]) -> str:
 def install_packages(missing: Sequence[Tool]) -> None:
     """Install Debian packages, or raise MissingToolError with the line to run."""
     prefix = apt_prefix()
-    if prefix is None or PTS in missing:
+    if prefix is None:
         raise MissingToolError(how_to_get(missing))
     packages = " ".join(tool.package for tool in missing)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
