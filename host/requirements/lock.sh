@@ -11,9 +11,10 @@ compile() {
 }
 
 compile pyproject.toml --group test --group lint --group platformio --group crazyflie --group fit --group esp-idf \
-  --group mujoco --group onnx --group parquet --group zig --group tune --group ray --group ulog --group wandb \
-  --group browser --group docs -o "$together"
+  --group mujoco --group onnx --group parquet --group zig --group tune --group ray --group ulog \
+  --group unicorn --group wandb --group browser --group docs -o "$together"
 compile pyproject.toml --generate-hashes -c "$together" -o host/requirements/default.txt
-for group in test lint platformio crazyflie fit esp-idf mujoco onnx parquet zig tune ray ulog wandb browser docs; do
+for group in test lint platformio crazyflie fit esp-idf mujoco onnx parquet zig tune ray ulog unicorn wandb browser \
+  docs; do
   compile --group "$group" --generate-hashes -c "$together" -o "host/requirements/$group.txt"
 done

@@ -1,7 +1,7 @@
 """The link to a board: over a given port, to a new process or emulator, or to a connected board.
 
-Also emulated boards (QEMU on a pseudo-terminal, which ends with its parent and after a time limit)
-and the file that is such a board's flash.
+Also emulated boards (QEMU or Unicorn on a pseudo-terminal, which ends with its parent and after a
+time limit) and the file that is such a board's flash.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host.boards.transport import DEFAULT_BAUD, Link, ProcessLink, SerialLink, open_link
 from rltools_host.build import tools
-from rltools_host.build.boards import Board, list_boards
-from rltools_host.build.toolchains import PTS
+from rltools_host.build.boards import Board, EmulatorDescription, list_boards
+from rltools_host.build.toolchains import PTS, system_tools
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
 from rltools_host.interruption import end_child, ending, start_child
@@ -140,20 +141,10 @@ class Emulator:
         self._reached_limit = False
         # A file, as nobody reads a pipe later and QEMU must not block on one; gone when closed.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the emulator
-        # The guest's serial port on a new pty. QEMU takes {elf} for the program where the board's
-        # arguments place it; otherwise it is the kernel.
-        arguments = [
-            argument.replace("{elf}", str(program)) for argument in board.emulator.arguments
-        ]
-        if arguments == list(board.emulator.arguments):
-            arguments += ["-kernel", str(program)]
         self._storage = StorageFile(board, storage) if storage is not None else None
-        if self._storage is not None:
-            arguments += self._storage.arguments
-        arguments += ["-chardev", "pty,id=s0", "-serial", "chardev:s0"]
-        self._process = start_child(
-            [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
-        )
+        further = [] if self._storage is None else self._storage.arguments
+        command = emulator_command(board.emulator, program, further)
+        self._process = start_child(command, stdout=self._output, stderr=self._output)
         self._timer = threading.Timer(time_limit_s, self._end_at_limit)
         self._timer.daemon = True
         self._timer.start()
@@ -225,6 +216,23 @@ class Emulator:
             return b""
         self._output.seek(0)
         return self._output.read()
+
+
+def emulator_command(
+    emulator: EmulatorDescription, program: Path, further: Sequence[str]
+) -> list[str]:
+    """Return the command that starts an emulator with this program, its serial port on a new
+    pseudo-terminal."""
+    tool = system_tools().get(emulator.program)
+    if tool is not None and tool.is_of_group:
+        return [sys.executable, "-I", str(tool.path()), str(program)]
+    # QEMU takes {elf} for the program where the board's arguments place it; otherwise it is the
+    # kernel.
+    arguments = [argument.replace("{elf}", str(program)) for argument in emulator.arguments]
+    if arguments == list(emulator.arguments):
+        arguments += ["-kernel", str(program)]
+    port = ["-chardev", "pty,id=s0", "-serial", "chardev:s0"]
+    return [emulator.program, *arguments, *further, *port]
 
 
 def not_emulated(board: Board) -> str:
