@@ -1,7 +1,7 @@
 """The link to a board: over a given port, to a new process or emulator, or to a connected board.
 
-Also emulated boards (QEMU, which ends with its parent and after a time limit) and the file that is
-such a board's flash.
+Also emulated boards (QEMU or Unicorn, which end with their parent and after a time limit) and the
+file that is such a board's flash.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,8 @@ from rltools_host.boards.transport import (
     open_link,
 )
 from rltools_host.build import tools
-from rltools_host.build.boards import Board, list_boards
+from rltools_host.build.boards import Board, EmulatorDescription, list_boards
+from rltools_host.build.toolchains import system_tools
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
 from rltools_host.interruption import end_child, ending
@@ -147,26 +149,14 @@ class Emulator:
         self._reached_limit = False
         # A file, as nobody reads a pipe later and QEMU must not block on one; gone when closed.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the emulator
-        # QEMU takes {elf} for the program where the board's arguments place it; otherwise it is the
-        # kernel.
-        arguments = [
-            argument.replace("{elf}", str(program)) for argument in board.emulator.arguments
-        ]
-        if arguments == list(board.emulator.arguments):
-            arguments += ["-kernel", str(program)]
         self._storage = StorageFile(board, storage) if storage is not None else None
-        if self._storage is not None:
-            arguments += self._storage.arguments
+        further = [] if self._storage is None else self._storage.arguments
         with contextlib.closing(Listener()) as listener:
             if serves:  # a port that is free
                 listener.close()
                 self.port = f"socket://127.0.0.1:{listener.port}"
-            serial = f"socket,id=s0,host=127.0.0.1,port={listener.port},nodelay=on"
-            serial += ",server=on,wait=off" if serves else ""
-            arguments += ["-chardev", serial, "-serial", "chardev:s0"]
-            self._process = start_child(
-                [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
-            )
+            command = emulator_command(board.emulator, program, further, listener.port, serves)
+            self._process = start_child(command, stdout=self._output, stderr=self._output)
             self._timer = threading.Timer(time_limit_s, self._end_at_limit)
             self._timer.daemon = True
             self._timer.start()
@@ -251,6 +241,26 @@ class Emulator:
             return b""
         self._output.seek(0)
         return self._output.read()
+
+
+def emulator_command(
+    emulator: EmulatorDescription, program: Path, further: Sequence[str], port: int, serves: bool
+) -> list[str]:
+    """Return the command that starts an emulator with this program, its serial port connected to a
+    TCP port of this machine, or there for others."""
+    tool = system_tools().get(emulator.program)
+    if tool is not None and tool.is_of_group:
+        words = [str(program), str(port), *(["serves"] if serves else [])]
+        return [sys.executable, "-I", str(tool.path()), *words]
+    # QEMU takes {elf} for the program where the board's arguments place it; otherwise it is the
+    # kernel.
+    arguments = [argument.replace("{elf}", str(program)) for argument in emulator.arguments]
+    if arguments == list(emulator.arguments):
+        arguments += ["-kernel", str(program)]
+    serial = f"socket,id=s0,host=127.0.0.1,port={port},nodelay=on"
+    serial += ",server=on,wait=off" if serves else ""
+    link = ["-chardev", serial, "-serial", "chardev:s0"]
+    return [emulator.program, *arguments, *further, *link]
 
 
 def not_emulated(board: Board) -> str:

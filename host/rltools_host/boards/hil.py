@@ -103,7 +103,7 @@ def check_session(
 ) -> HilResult:
     """Compare the board, on which the image acts, with this machine, and measure it.
 
-    A board that computes other bits is not measured.
+    A board that computes other bits is not measured, and neither is one without a counter.
     """
     target = request.target
     board = target.described_board()
@@ -116,7 +116,7 @@ def check_session(
     )
     samples = request.samples or (SAMPLES if board.is_flashed else EMULATED_SAMPLES)
     cost = None
-    if parity.holds:
+    if parity.holds and identity.has_counter:
         cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
     return HilResult(
         board=board.name,

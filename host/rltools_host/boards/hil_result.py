@@ -126,14 +126,15 @@ class Statistics(Struct, frozen=True):
 
 
 class Costs(Struct, frozen=True):
-    """The costs in one of the units; null if the bits were wrong."""
+    """The costs in one of the units; null if the bits were wrong or the board counts nothing."""
 
     instructions: Statistics | UnsetType | None = UNSET
     time_us: Statistics | UnsetType | None = UNSET
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """The document hil-<board>.json; costs are null if the bits were wrong."""
+    """The document hil-<board>.json; costs are null if the bits were wrong or the board counts
+    nothing."""
 
     board: Line
     experiment: Line
@@ -185,7 +186,7 @@ class HilResult:
     identity: Identity
     image: PolicyImage
     parity: Parity
-    cost: Cost | None  # None where the bits are wrong
+    cost: Cost | None  # None where the bits are wrong or the board counts nothing
     samples: int
     footprint: Footprint | None  # None where it is not known
     stack_bytes: int  # the most ever used; 0 where not known
@@ -259,6 +260,10 @@ def lines(results: Sequence[Found | Unchecked], width: int = UNLIMITED) -> list[
     if rows:
         text += ["", *folded([COST_HEADER, *rows], width)]
     for each in results:
+        if isinstance(each, Found) and each.parity.holds and not each.costs:
+            text.append(
+                f"{each.board}: its emulator counts no instructions, so no cost is measured"
+            )
         if isinstance(each, Unchecked):
             text.append(f"{each.board}: {each.skipped or each.error}")
     return text

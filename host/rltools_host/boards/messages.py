@@ -45,12 +45,13 @@ class Identity:
     fingerprint: int
     protocol_version: int
     state: int
-    counts_instructions: bool
+    counts_instructions: bool  # as emulated boards do
     learner_bytes: int
     replay_bytes: int
     scratch_bytes: int
     unique_id: str
     program: str  # of firmware/build.json
+    has_counter: bool = True  # whether the counter counts that, which an emulator may not do
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ def identity_of(message: Message) -> Identity | None:
         Identity,
         message,
         counts_instructions=message.counter == 1,
+        has_counter=True,
         unique_id=bytes(message.unique_id).hex(),
         program=text_of(message.program) or "train",
     )

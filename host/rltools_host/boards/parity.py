@@ -313,6 +313,10 @@ class Agreement(Struct, frozen=True):
     executor_mismatches: Count
     first_mismatch: str | None = None
 
+    @property
+    def holds(self) -> bool:
+        return not (self.mismatches or self.executor_mismatches)
+
     def __str__(self) -> str:
         """Return for example "1,000 of 1,000 inputs, 65 of 65 calls"."""
         inputs, calls = self.inputs + self.not_finite_inputs, self.executor_calls

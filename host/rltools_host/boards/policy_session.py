@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -183,8 +183,8 @@ class Firmware:
 
     def connected(self, link: Link) -> tuple[BoardSession, Identity]:
         session, identity = BoardSession.connect(link, cmake.load_dialect(), self.board.address)
-        session.node.require_program(identity, self.board.name, PROGRAM, self.remedy)
-        return session, identity
+        session.node.require_program(identity, self.board.firmware, PROGRAM, self.remedy)
+        return session, replace(identity, has_counter=self.board.has_counter)
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,13 @@ class EmulatorDescription:
     program: str
     arguments: tuple[str, ...]
     storage: EmulatedStorage | None = None  # None: its policies end with the process
+    counts_instructions: bool = True
 
 
 @dataclass(frozen=True)
 class Board:
     name: str
+    firmware: str  # the board whose programs it runs: itself, or the one that it emulates otherwise
     file: Path  # the description
     title: str
     address: Address
@@ -103,6 +105,11 @@ class Board:
         return self.link.kind == "process"
 
     @property
+    def has_counter(self) -> bool:
+        """Return whether the counter of its firmware counts what the firmware says."""
+        return self.emulator is None or self.emulator.counts_instructions
+
+    @property
     def program_suffix(self) -> str:
         return self.toolchain.program_suffix
 
@@ -133,6 +140,7 @@ def parse_emulator(section: Mapping[str, Any]) -> EmulatorDescription:
         storage=EmulatedStorage(int(storage["bytes"]), texts(storage, "arguments"))
         if storage
         else None,
+        counts_instructions=bool(section.get("counts_instructions", True)),
     )
 
 
@@ -143,6 +151,7 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
     toolchain = load_toolchain(text(section, "toolchain"), TREE.toolchains)
     board = Board(
         name=name,
+        firmware=text(section, "firmware_of") if "firmware_of" in section else name,
         file=file,
         title=text(section, "title"),
         address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
@@ -209,7 +218,11 @@ def load_board(name: str) -> Board:
         raise unknown_name("board", name, list(files))
     path = files[name]
     try:
-        return parse_board(name, parse_json(path.read_bytes())["rltools"], path)
+        section = parse_json(path.read_bytes())["rltools"]
+        if "firmware_of" in section:  # what it does not state is that board's
+            whose = files[text(section, "firmware_of")]
+            section = {**parse_json(whose.read_bytes())["rltools"], **section}
+        return parse_board(name, section, path)
     except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise BuildError(

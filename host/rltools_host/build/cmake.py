@@ -110,10 +110,10 @@ def build_lock(directory: Path) -> Iterator[None]:
 
 def toolchain_options(board: Board) -> dict[str, str]:
     """Return the options with which another toolchain or compiler configures the tree again."""
-    if board.toolchain.native:
-        return {"RLT_STAND_IN": board.toolchain.stand_in}
-    file = board.toolchain.cmake_toolchain_file
-    return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
+    options = {"RLT_STAND_IN": board.toolchain.stand_in}
+    if (file := board.toolchain.cmake_toolchain_file) is not None:
+        options["CMAKE_TOOLCHAIN_FILE"] = str(TREE.root / file)
+    return options
 
 
 def compiler_launcher(folder: Path) -> list[str]:
@@ -203,7 +203,7 @@ def fail(what: str, output: str, log: Path) -> BuildError:
 
 def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None:
     definitions = {
-        "RLT_BOARD": board.name,
+        "RLT_BOARD": board.firmware,
         "RLT_PROJECT_DIRECTORY": str(PROJECT.root),
         "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
         # Found at each build: if one changes, CMake runs again.
@@ -331,7 +331,7 @@ def build_targets(
     An empty announcement prints nothing. With a `niceness` above 0 the compilers leave the
     processors to other programs.
     """
-    directory = directory or PROJECT.board_build(board.name)
+    directory = directory or PROJECT.board_build(board.firmware)
     require_place()
     tools.require(*required_tools(board))
     generate_protocol()

@@ -178,7 +178,7 @@ UNREACHABLE_REGISTRY = (
 
 def program_path(board: Board, name: str, program: str = TRAIN) -> Path:
     """Return the path of CMake's result: build/<board>/<program>/<experiment or contract>."""
-    directory = PROJECT.board_build(board.name) / program
+    directory = PROJECT.board_build(board.firmware) / program
     return directory / f"{name}{board.program_suffix}"
 
 

@@ -36,7 +36,7 @@ class Tool:
     """A program or library of the system, its Debian package and its purpose."""
 
     name: str
-    package: str
+    package: str  # empty: the stand-in alone
     needed_for: str
     optional: bool = False  # `rlt test` does not need it
     file: str = ""  # of a library, as the compiler finds it; {machine}: this processor
@@ -52,11 +52,12 @@ class Tool:
     def path(self) -> str | None:
         if self.optional and self.name != COMPILER_CACHE and optional_tools_are_hidden():
             return None
-        if self.file:
-            return compiler_file(self.compiler, self.file.format(machine=platform.machine()))
-        if self.header:
-            return header_file(self.header)
         return self.system_path() or self.stand_in_path()
+
+    @property
+    def is_of_group(self) -> bool:
+        """Return whether it is a program of the tree that a group of Python packages runs."""
+        return bool(self.group) and not self.package
 
     @property
     def is_hidden(self) -> bool:
@@ -64,16 +65,20 @@ class Tool:
         return bool(self.group) and os.environ.get("RLT_CXX") == self.group
 
     def system_path(self) -> str | None:
-        return None if self.is_hidden else shutil.which(self.name)
+        if self.is_hidden or not self.package:
+            return None
+        if self.file:
+            return compiler_file(self.compiler, self.file.format(machine=platform.machine()))
+        return header_file(self.header) if self.header else shutil.which(self.name)
 
     @property
     def is_stood_in(self) -> bool:
-        return bool(self.group) and self.system_path() is None
+        return bool(self.group and self.package) and self.system_path() is None
 
     def stand_in_path(self) -> str | None:
         """Return the path of the stand-in where its packages are installed, else None."""
         installed = bool(self.group) and group_is_there(self.group)
-        return str(TREE.root / self.stand_in) if installed else None
+        return str(TREE.file(self.stand_in)) if installed else None
 
 
 # Of no toolchain.
@@ -103,6 +108,7 @@ MODULES = {
     "wandb": "wandb",
     "browser": "playwright",
     "docs": "myst_nb",
+    "unicorn": "unicorn",
     "zig": "ziglang",
 }
 
@@ -125,6 +131,7 @@ MEGABYTES = {
     "wandb": 28,
     "browser": 55,
     "docs": 38,
+    "unicorn": 17,
 }
 # A line of apt-get --print-uris: address, file, bytes, checksum.
 ADDRESS = re.compile(r"^'[^']+' \S+ (\d+) ", re.MULTILINE)

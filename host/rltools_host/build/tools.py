@@ -50,6 +50,7 @@ GROUPS = {
     "wandb": "Weights & Biases, to log runs there",
     "browser": "Playwright, which drives Chromium in the tests of the page",
     "docs": "Sphinx, which builds the documentation and runs its tutorials",
+    "unicorn": "Unicorn, which emulates a Cortex-M7",
 }
 STAND_INS = {  # for system tools that are missing and may not be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
@@ -60,11 +61,12 @@ EXTRAS = {  # of the wheel, with the packages of a group
         group: group
         for group in (
             *("crazyflie", "fit", "mujoco", "onnx", "parquet", "platformio", "ray", "tune"),
-            *("ulog", "wandb"),
+            *("ulog", "unicorn", "wandb"),
         )
     },
     "zig": "compiler",
 }
+NATIVE_COMPILER = "g++"  # in whose place Zig compiles a C++ library at first
 FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
 INSTALLER = "uv"  # and the name of its group in the lock; installs the packages of all others
 # How uv calls what is set for pip, in its files or the environment.
@@ -126,15 +128,18 @@ def missing_names(names: Sequence[str]) -> list[str]:
 def require(*names: str) -> None:
     """Install missing system tools or stand-ins where allowed; else raise MissingToolError."""
     for tool in missing_tools(names):
-        is_ours = bool(tool.group) and not TREE.is_installed
-        if is_ours and (tool.is_hidden or apt_prefix() is None):
+        if not tool.group or TREE.is_installed:
+            continue
+        if tool.is_of_group:
+            ensure_group(tool.group)
+        elif tool.is_hidden or apt_prefix() is None:
             install_stand_in(tool)
     if missing := missing_tools(names):
         install_packages(missing)
     if still_missing := missing_tools(names):
         listed = ", ".join(tool.name for tool in still_missing)
         raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
-    stands_in = any(system_tools()[name].is_stood_in for name in names)
+    stands_in = NATIVE_COMPILER in names and system_tools()[NATIVE_COMPILER].is_stood_in
     if TREE.is_installed and stands_in and not users_cache().exists():
         say_first_link()
 
@@ -154,7 +159,8 @@ def users_cache() -> Path:
 def install_stand_in(tool: Tool) -> None:
     """Install the packages of a compiler's stand-in, and link a first program with it."""
     ensure_group(tool.group)
-    say_first_link()
+    if tool.name == NATIVE_COMPILER:
+        say_first_link()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "empty.cpp")
         source.write_text("int main() {}\n")
@@ -209,7 +215,7 @@ def apt_line(packages: Sequence[str]) -> str:
 def how_to_get(missing: Sequence[Tool]) -> str:
     """Return what is missing, and the one line to run."""
     clauses = [
-        f"no {tool.name}: {pip_line(tool.group)}, or what follows"
+        f"no {tool.name}: {pip_line(tool.group)}" + (", or what follows" if tool.package else "")
         for tool in missing
         if tool.group and TREE.is_installed
     ]
@@ -230,7 +236,7 @@ def how_to_get(missing: Sequence[Tool]) -> str:
 def install_packages(missing: Sequence[Tool]) -> None:
     """Install Debian packages, or raise MissingToolError with the line to run."""
     prefix = apt_prefix()
-    if prefix is None:
+    if prefix is None or not all(tool.package for tool in missing):
         raise MissingToolError(how_to_get(missing))
     packages = " ".join(tool.package for tool in missing)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

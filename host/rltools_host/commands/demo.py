@@ -38,7 +38,8 @@ from rltools_host.training.run import train
 from rltools_host.tree import MARKER, command_line, in_project, near_path, quoted
 
 EXPERIMENT = "pendulum-td3"
-DEFAULT_BOARD = "qemu-cortex-m7"
+EMULATED_BOARD = "qemu-cortex-m7"
+PORTABLE_BOARD = "unicorn-cortex-m7"  # the same, by an emulator from PyPI
 HOST_BOARD = "host"
 SEED = 0
 EPISODES = 100
@@ -86,21 +87,21 @@ class Step:
 
 def run(
     json_output: bool = False,
-    board: str = DEFAULT_BOARD,
+    board: str | None = None,
     quick: bool = False,
     whole: bool = False,
 ) -> dict[str, Any]:
     """Run all steps and return the keys that `--json` prints."""
     began = time.monotonic()
     folder = None if in_project() else own_project()
-    chosen = load_board(board)
+    chosen = default_board() if board is None else load_board(board)
     if chosen.is_flashed:
         raise UsageError(
-            f"the demo runs on emulated boards and on this machine, not on {board}: flash that one "
-            f"with `{command_line('flash', board, EXPERIMENT)}`, then train there with "
-            f"`{command_line('train', EXPERIMENT, '--board', board)}`"
+            f"the demo runs on emulated boards and on this machine, not on {chosen.name}: flash "
+            f"that one with `{command_line('flash', chosen.name, EXPERIMENT)}`, then train there "
+            f"with `{command_line('train', EXPERIMENT, '--board', chosen.name)}`"
         )
-    here = board != HOST_BOARD
+    here = chosen.name != HOST_BOARD
     stream = sys.stderr if json_output else sys.stdout
     with ThreadPoolExecutor(1) as workers:
         whole = whole or not here or chosen.emulator is None
@@ -115,6 +116,14 @@ def run(
     if json_output:
         print(json.dumps(story.document), flush=True)
     return story.document
+
+
+def default_board() -> Board:
+    """Return the Cortex-M7 in QEMU where QEMU is installed or may be, else the one in Unicorn."""
+    board = load_board(EMULATED_BOARD)
+    assert board.emulator is not None
+    is_missing = bool(tools.missing_names([board.emulator.program]))
+    return load_board(PORTABLE_BOARD) if is_missing and tools.apt_prefix() is None else board
 
 
 def own_project() -> Path:
@@ -339,8 +348,13 @@ EXAMPLE = "demo --quick"
 
 def command(
     board: Annotated[
-        str, typer.Option(metavar="BOARD", help="An emulated board, or host.")
-    ] = DEFAULT_BOARD,
+        str | None,
+        typer.Option(
+            metavar="BOARD",
+            help="An emulated board, or host. "
+            f"[default: {EMULATED_BOARD}, or without QEMU {PORTABLE_BOARD}]",
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train 1,000 steps only.")] = False,
     whole: Annotated[
         bool,

@@ -62,7 +62,7 @@ def tool_finding(tool: Tool) -> Finding:
     version = path or ""
     if path and not tool.is_program:
         version = str(Path(path).resolve())
-    elif path and path == tool.stand_in_path():
+    elif path and tool.is_stood_in:
         version = f"no, but {tool.stand_in} instead"
     elif path:
         version = program_version(path)
@@ -103,7 +103,7 @@ def findings() -> list[Finding]:
     return [
         python,
         *(bundled_finding(name) for name in BUNDLED),
-        *(tool_finding(tool) for tool in system_tools().values()),
+        *(tool_finding(tool) for tool in system_tools().values() if not tool.is_of_group),
         *(group_finding(group, purpose) for group, purpose in groups.items()),
     ]
 

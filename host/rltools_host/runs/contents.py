@@ -97,6 +97,7 @@ class StatedIdentity(Struct, frozen=True):
     replay_bytes: Whole = 0
     scratch_bytes: Whole = 0
     counts_instructions: bool = False
+    has_counter: bool = True
     program: str = ""
 
 

@@ -252,7 +252,11 @@ def policy_of(checkpoint: Checkpoint, board_name: str) -> bytes:
     with contextlib.closing(link):
         session, identity = BoardSession.connect(link, cmake.load_dialect(), board.address)
         session.node.require(
-            identity, checkpoint.experiment, checkpoint.fingerprint, board.name, "build it again"
+            identity,
+            checkpoint.experiment,
+            checkpoint.fingerprint,
+            board.firmware,
+            "build it again",
         )
         put_on_board(session, checkpoint, lambda _: lambda _done, _all: None)
         return fetch_policy(session, session.training.result())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import structs
@@ -91,10 +92,11 @@ def train(
             session, identity = BoardSession.connect(link, cmake.load_dialect(), address)
             if plan.server is not None:  # the board is silent while an environment takes its time
                 session.connection.is_excused = plan.server.is_awaited
-            description, board = plan.description, plan.board.name
+            description, board = plan.description, plan.board.firmware
             session.node.require(
                 identity, description.name, description.fingerprint, board, plan.load_command
             )
+            identity = replace(identity, has_counter=plan.board.has_counter)
             plan.held_step = held_step(session, identity, plan)
             run = TrainingRun(plan, session, identity, interruption)
             return run.train(make_screen)
@@ -375,7 +377,7 @@ class TrainingRun:
             training_began=self._training_began or "",
             fault=fault,
         )
-        if self._identity.counts_instructions:
+        if self._identity.counts_instructions and self._identity.has_counter:
             count = max(0, self._counter - self._counted_before)
             session = structs.replace(session, guest_instructions=count)
         return run_in_state(

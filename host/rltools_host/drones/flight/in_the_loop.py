@@ -233,6 +233,7 @@ def fly_over_board(
         flight = BoardFlight(request, image, session.policies, watch, say)
 
         flight.result.counts_instructions = identity.counts_instructions
+        flight.result.has_counter = identity.has_counter
 
         def prove(in_trial: bool) -> None:
             with TickLoop(session.connection) as loop:

@@ -188,6 +188,7 @@ class LoopResult:
     repeated: int = 0  # calls that were sent again
     wall_s: float = 0.0
     counts_instructions: bool = False
+    has_counter: bool = True  # of the board
     kept: bool = False  # the policy is the board's own now
     error: str = ""
 
@@ -350,7 +351,7 @@ class LoopResult:
 
     def _cost(self) -> dict[str, object] | None:
         """Return the cost of a tick of the executor, in counts of the board's counter."""
-        if self.trace is None or not self.trace.count:
+        if self.trace is None or not self.trace.count or not self.has_counter:
             return None
         costs = self.trace.ticks["cost"]
         unit = "instructions" if self.counts_instructions else "time_us"

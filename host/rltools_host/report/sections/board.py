@@ -187,6 +187,8 @@ def timings(data: RunData) -> Section | None:
     progress = data.rows("progress")
     counts = values_of(progress, "counter")
     total = float(data.run.guest_instructions or (counts[-1] if counts.size else 0))
+    if not data.run.identity.has_counter:
+        total = 0.0
     if math.isfinite(total) and total > 0:
         unit = "guest instructions" if data.is_emulated else "µs of the board's clock"
         rows.append((f"{unit}, training and evaluations", number(total)))
@@ -198,7 +200,12 @@ def timings(data: RunData) -> Section | None:
     if not rows:
         return None
     lead = "Evaluations on the board count as well, and so do its messages."
-    if data.is_emulated:
+    if not data.run.identity.has_counter:
+        lead = (
+            "The board is emulated, and its emulator counts no instructions. Wall clock and steps "
+            "per second say how fast this host emulates."
+        )
+    elif data.is_emulated:
         lead = (
             "The board is emulated. Guest instructions are what the emulated processor executed, "
             "its talk with the host included; they are <strong>neither time nor cycles</strong> "

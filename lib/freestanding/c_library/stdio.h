@@ -1,0 +1,1 @@
+/* MAVLink includes it, and uses nothing of it. */
