@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from rltools_host.tree import TREE
+from simulated_platform import NOT_YET_MOVED
 
 MODULES = {
     *("_winapi", "fcntl", "grp", "msvcrt", "pty", "pwd", "resource", "select", "selectors"),
@@ -25,9 +25,6 @@ ATTRIBUTES = {
 }
 ARGUMENTS = {"creationflags", "dir_fd", "pass_fds", "preexec_fn", "process_group", "umask"}
 SIGNALS = {"SIGINT", "SIGTERM"}
-EXCEPTIONS = {  # not yet moved
-    "environments/server_socket.py": {"AF_UNIX", "SO_PEERCRED", "getuid"},
-}
 
 
 def named(source: str) -> Iterator[str]:
@@ -49,16 +46,14 @@ def named(source: str) -> Iterator[str]:
             yield "/proc"
 
 
-def sources() -> list[Path]:
-    root = TREE.file("host/rltools_host")
-    rooms = [path.relative_to(root) for path in sorted(root.rglob("*.py"))]
-    return [path for path in rooms if path.parts[0] != "system"]
-
-
 def test_only_the_room_for_it_names_what_one_system_has() -> None:
     root = TREE.file("host/rltools_host")
-    found = {str(path): set(named((root / path).read_text())) for path in sources()}
-    assert {path: names for path, names in found.items() if names} == EXCEPTIONS
+    found = {}
+    for path in root.rglob("*.py"):
+        name = str(path.relative_to(root))
+        if not name.startswith("system/") and (names := set(named(path.read_text()))):
+            found[name] = names
+    assert found == NOT_YET_MOVED
 
 
 @pytest.mark.parametrize(
@@ -86,4 +81,4 @@ def test_types_of_other_systems_have_all_that_is_named(system: str) -> None:
     command += ["--cache-dir", f"build/mypy-{system}", "-p", "rltools_host", "-p", "rlt"]
     said = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True).stdout
     files = {line.partition(":")[0] for line in said.splitlines()}
-    assert files <= {f"host/rltools_host/{name}" for name in EXCEPTIONS}, said
+    assert files <= {f"host/rltools_host/{name}" for name in NOT_YET_MOVED}, said

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import board_on_pipes
 from programs import in_node, require_node
 from rltools_host.boards.framing import FrameEncoder
 from rltools_host.build.boards import load_board
@@ -30,27 +31,12 @@ SHORT = {"steps": 300, "report_every": 100}
 ENDLESS = {"steps": 1_000_000, "report_every": 20}
 EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
 IDLE, PAUSED, FINISHED = 0, 2, 3
-# The board of an emulator as a process.
-BRIDGE = """
-import os, sys, threading
-from pathlib import Path
-from rltools_host.build.boards import load_board
-from rltools_host.boards.board_link import EmulatedLink, Emulator
-
-board = load_board("qemu-cortex-m7")
-link = EmulatedLink(Emulator(board, Path(sys.argv[1]), 60.0), board.name)
-
-def pass_on():
-    while data := os.read(0, 65536):
-        link.write(data)
-    os._exit(0)
-
-threading.Thread(target=pass_on, daemon=True).start()
-while True:
-    sys.stdout.buffer.write(link.read(1.0))
-    sys.stdout.flush()
-"""
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 6))]  # of losses
+
+
+def on_pipes(board: str, program: Path) -> list[str]:
+    """The command of a board that reads its input and writes its output."""
+    return [sys.executable, board_on_pipes.__file__, board, str(program)]
 
 
 def play(scenario: str, command: list[str], **given: Any) -> dict[str, Any]:
@@ -64,13 +50,13 @@ def play(scenario: str, command: list[str], **given: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def trainer() -> list[str]:
     require_node()
-    return [str(build_firmware(load_board("host"), EXPERIMENT))]
+    return on_pipes("host", build_firmware(load_board("host"), EXPERIMENT))
 
 
 @pytest.fixture(scope="module")
 def policy_board() -> list[str]:
     require_node()
-    return [str(build_firmware(load_board("host"), CONTRACT, "infer"))]
+    return on_pipes("host", build_firmware(load_board("host"), CONTRACT, "infer"))
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +132,8 @@ def test_a_run_that_is_paused_and_resumed_is_one_that_was_not(trainer: list[str]
 @pytest.mark.parametrize("is_pressed", [False, True])
 def test_the_best_policy_of_a_board_that_keeps_none(trainer: list[str], is_pressed: bool) -> None:
     """It rests for it, and the run goes on unless a pause was pressed; here the board keeps it."""
-    emulated = str(build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT))
-    bridge = [sys.executable, "-c", BRIDGE, emulated]
-    environment = {"PYTHONPATH": str(TREE.root / "host")}
+    emulated = build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
+    bridge = on_pipes("qemu-cortex-m7", emulated)
     values = {
         "steps": 30,
         "eval_freq": 10,
@@ -156,9 +141,7 @@ def test_the_best_policy_of_a_board_that_keeps_none(trainer: list[str], is_press
         "learning_starts": 1000,
         "seed": 1,
     }
-    there = play(
-        "keepTheBest", bridge, values=values, environment=environment, isPressed=is_pressed
-    )
+    there = play("keepTheBest", bridge, values=values, isPressed=is_pressed)
     here = play("keepTheBest", trainer, values=values)
     assert (there["isKept"], here["isKept"]) == (True, False)
     for key in ("hash", "evaluations", "best"):
@@ -296,7 +279,7 @@ def test_a_board_that_resets_in_a_trial_has_dropped_the_policy(
 def test_a_policy_of_another_contract_is_refused_before_it_is_sent(
     policies: list[dict[str, Any]],
 ) -> None:
-    board = [str(build_firmware(load_board("host"), "cart-pole", "infer"))]
+    board = on_pipes("host", build_firmware(load_board("host"), "cart-pole", "infer"))
     found = play("pushThatIsRefused", board, policies=policies)
     assert found["refused"] == (
         'BoardError: the board on the test\'s port acts by the contract "cart-pole", for which '
