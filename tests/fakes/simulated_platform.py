@@ -31,7 +31,6 @@ POSIX_MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "select", "termios", 
 NOT_YET_MOVED = {
     "build/toolchains.py": {"openpty"},
     "build/tools.py": {"fcntl", "geteuid", "pass_fds"},
-    "environments/server_socket.py": {"AF_UNIX", "SO_PEERCRED", "getuid"},
 }
 TAKEN = {
     "macos": {
