@@ -84,21 +84,21 @@ class TcpListener(Listener):
         return hmac.compare_digest(told, self._token)
 
 
-class AbstractListener(Listener):
-    """A name in Linux's abstract namespace (unix(7)): it leaves no file, nobody can guess it, and
-    only a process of the same user is answered."""
+if sys.platform == "linux":
 
-    def __init__(self) -> None:
-        assert sys.platform == "linux"
-        self.address = f"rlt-{secrets.token_hex(16)}"
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(f"\0{self.address}")
-        super().__init__(listening)
+    class AbstractListener(Listener):
+        """A name in Linux's abstract namespace (unix(7)): it leaves no file, nobody can guess it,
+        and only a process of the same user is answered."""
 
-    def is_expected(self, connection: socket.socket) -> bool:
-        assert sys.platform == "linux"
-        found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-        return bool(CREDENTIALS.unpack(found)[1] == os.getuid())
+        def __init__(self) -> None:
+            self.address = f"rlt-{secrets.token_hex(16)}"
+            listening = socket.socket(socket.AF_UNIX)
+            listening.bind(f"\0{self.address}")
+            super().__init__(listening)
+
+        def is_expected(self, connection: socket.socket) -> bool:
+            found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            return bool(CREDENTIALS.unpack(found)[1] == os.getuid())
 
 
 def fastest_listener() -> Listener:
