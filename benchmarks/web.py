@@ -24,6 +24,7 @@ from benchmarks.harness import Json
 from rltools_host.build import tools
 from rltools_host.errors import UsageError
 from rltools_host.lines import aligned
+from rltools_host.system import is_root
 from rltools_host.web.site import served, write_site
 
 PENDULUM, DRONE = "pendulum-td3", "crazyflie-ppo"
@@ -185,7 +186,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        arguments = ["--js-flags=--expose-gc", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+        arguments = ["--js-flags=--expose-gc", *(["--no-sandbox"] if is_root() else [])]
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=arguments
         )

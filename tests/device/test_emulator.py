@@ -1,4 +1,4 @@
-"""The emulated Cortex-M7 behind its pty: start and end, training, losing it, going on elsewhere."""
+"""The emulated Cortex-M7 behind its connection: start and end, training, losing it, resuming."""
 
 from __future__ import annotations
 

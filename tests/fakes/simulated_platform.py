@@ -27,10 +27,6 @@ import types
 from typing import Any
 
 POSIX_MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "select", "termios", "tty"}
-# Files of host/rltools_host/ that still name what one system has.
-NOT_YET_MOVED = {
-    "environments/server_socket.py": {"AF_UNIX", "SO_PEERCRED", "getuid"},
-}
 TAKEN = {
     "macos": {
         os: ("memfd_create", "pipe2", "posix_fadvise", "posix_fallocate", "waitid"),
@@ -73,10 +69,9 @@ lock_bytes = (fcntl.F_OFD_SETLK, fcntl.F_WRLCK, fcntl.F_UNLCK)
 
 def take_away(system: str) -> None:
     """Take away the functions, and set what stands in for others."""
-    kept = set().union(*NOT_YET_MOVED.values())
     for module, names in TAKEN[system].items():
         for name in names:
-            if name not in kept and hasattr(module, name):
+            if hasattr(module, name):
                 delattr(module, name)
     for name in [name for name in vars(os) if name.startswith("sched_")]:
         delattr(os, name)
@@ -109,8 +104,7 @@ class LibraryWithoutPrctl(library):
 def imported(name: str, *others: Any, **options: Any) -> Any:
     """Import as usual, but for modules that the package would not find."""
     importer = str((others[0] or {}).get("__name__", "")) if others else ""
-    is_moved = importer.partition(".")[2].replace(".", "/") + ".py" not in NOT_YET_MOVED
-    if name in POSIX_MODULES and importer.startswith(("rlt.", "rltools_host")) and is_moved:
+    if name in POSIX_MODULES and importer.startswith(("rlt.", "rltools_host")):
         raise ModuleNotFoundError(f"No module named '{name}'", name=name)
     return import_module(name, *others, **options)
 

@@ -48,7 +48,10 @@ MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
 # Environments that another program plays: nothing else of the library opens a socket, and none but
 # experiments includes them, which the host tools write.
 EXTERNAL_ROOM = "rltools/rl/environments/external/"
-EXTERNAL_HEADERS = {"cerrno", "cstdio", "cstdlib", "sys/socket.h", "sys/un.h", "unistd.h"}
+EXTERNAL_HEADERS = {
+    *("cerrno", "cstdio", "cstdlib", "netinet/in.h", "netinet/tcp.h", "sys/socket.h"),
+    *("sys/un.h", "unistd.h"),
+}
 # Their absence changes nothing else (test_optional_folders.py): what is not of one includes none.
 OPTIONAL_ROOMS = (
     "rltools/rl/algorithms/distillation/",

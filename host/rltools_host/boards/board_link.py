@@ -35,7 +35,7 @@ from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
 from rltools_host.interruption import end_child, ending
 from rltools_host.system import BINARY, start_child
-from rltools_host.system.loopback import Listener
+from rltools_host.system.loopback import TcpListener
 from rltools_host.tree import command_line
 
 PATIENCE_S = 2.0  # that another board may take to end
@@ -151,7 +151,7 @@ class Emulator:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the emulator
         self._storage = StorageFile(board, storage) if storage is not None else None
         further = [] if self._storage is None else self._storage.arguments
-        with contextlib.closing(Listener()) as listener:
+        with contextlib.closing(TcpListener(has_token=False)) as listener:
             if serves:  # a port that is free
                 listener.close()
                 self.port = f"socket://127.0.0.1:{listener.port}"
@@ -210,7 +210,7 @@ class Emulator:
         self._reached_limit = True
         self._process.kill()
 
-    def _wait_for_port(self, listener: Listener) -> None:
+    def _wait_for_port(self, listener: TcpListener) -> None:
         deadline = time.monotonic() + min(START_LIMIT_S, self._limit_s)
 
         def is_awaited() -> bool:
@@ -225,7 +225,7 @@ class Emulator:
         else:
             # The emulator can send no token, but it connects as it starts: where another program is
             # first, the emulator finds the port closed and ends, which the link notices.
-            self.connection = listener.accept(is_awaited, has_token=False)
+            self.connection = listener.accept(is_awaited)
             if self.connection is not None:
                 return
         if self._process.poll() is None:
@@ -399,7 +399,7 @@ class EmulatedLink(SocketLink):
 
     def read(self, timeout_s: float) -> bytes:
         data = super().read(timeout_s)
-        if not data and self.emulator.has_ended(0.0):
+        if self.emulator.has_ended(0.0):  # whatever another program sends in its place
             raise self._lost(None)
         return data
 

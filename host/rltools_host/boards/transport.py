@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.interruption import end_child, ending
 from rltools_host.system import group_of, start_child
-from rltools_host.system.loopback import Listener
+from rltools_host.system.loopback import TcpListener
 from rltools_host.tree import command_line
 
 CHUNK_BYTES = 65536
@@ -231,7 +231,7 @@ class ProcessLink(SocketLink):
     ) -> None:
         """Start the program; `environment` is added to that of this process."""
         name = description or f"the program {Path(command[0]).name}"
-        listener = Listener()
+        listener = TcpListener()
         # A file, as nobody reads a pipe while the program trains; gone when closed.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the link
         try:

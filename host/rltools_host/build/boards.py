@@ -36,7 +36,7 @@ class MemoryRegion:
 
 @dataclass(frozen=True)
 class Link:
-    """The link to the board: a local process, an emulator's pseudo-terminal or a serial port."""
+    """The link to the board: a local process, an emulator's TCP connection or a serial port."""
 
     kind: str
     baud: int

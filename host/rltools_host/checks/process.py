@@ -102,7 +102,7 @@ def main() -> None:
     is_closed = leave_nothing_behind(closing_limit_s())
     output = os.dup(1)
     os.dup2(2, 1)
-    _, name, request = pickle.load(sys.stdin.buffer)
+    name, request = pickle.load(sys.stdin.buffer)
     state = PlayState.from_buffer(attached_memory(name, ctypes.sizeof(PlayState)))
     try:
         answer: Any = msgspec.to_builtins(examined(request, state))

@@ -7,7 +7,6 @@ import abc
 import ctypes
 import math
 import os
-import secrets
 import time
 from dataclasses import dataclass
 
@@ -128,11 +127,9 @@ class EnvironmentServer(abc.ABC):
     """The player of a task's episodes for the program that trains."""
 
     task: Task
+    address: str  # of its socket, for the program that trains
 
     def __init__(self, name: str, state: PlayState) -> None:
-        # Of its socket, in the abstract namespace: it leaves no file, nobody can guess it, and only
-        # a process of the same user is answered.
-        self.address = f"rlt-{secrets.token_hex(16)}"
         self._name = name
         self._state = state
         self._limit_s = call_limit_s()

@@ -39,6 +39,7 @@ from rltools_host.environments.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.errors import BoardMismatchError, RltError, UsageError
 from rltools_host.runs.task import Task
 from rltools_host.system import attached_memory, leave_nothing_behind
+from rltools_host.system.loopback import Listener, fastest_listener
 
 MAGIC, VERSION = 0x45544C52, 3
 GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task
@@ -46,7 +47,6 @@ GREETING_HEAD = struct.Struct("=2I")  # its beginning, magic and version
 REQUEST = struct.Struct("=4I")  # request, slot, seed, count; then the actions
 ANSWER = struct.Struct("=If2I")  # answer, reward, terminated, truncated; then the observation
 ASKED_STEP = 2  # else a reset is requested
-CREDENTIALS = struct.Struct("3i")  # process, user and group: unix(7), SO_PEERCRED
 
 
 def begin(
@@ -118,38 +118,19 @@ def require_same(found: Task, task: Task) -> None:
             )
 
 
-def listen(address: str) -> socket.socket:
-    """Open a listening socket in the abstract namespace (unix(7)): its name ends with it."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(f"\0{address}")
-    listener.listen()
-    return listener
-
-
 def serve_all(
-    listener: socket.socket,
+    listener: Listener,
     player: Player,
     task: Task,
+    goes_on: Callable[[], bool] = lambda: True,
     taken: Callable[[socket.socket], None] = lambda _: None,
 ) -> None:
-    """Serve one program after the other, until the listener is shut down; `taken` is called with
-    each connection."""
-    while True:
-        try:
-            connection, _ = listener.accept()
-        except OSError:
-            return
+    """Serve one program after the other, as long as it goes on; `taken` is called with each
+    connection."""
+    while (connection := listener.accept(goes_on)) is not None:
         with connection, contextlib.suppress(OSError):
             taken(connection)
-            if is_of_this_user(connection):
-                serve(connection, player, task)
-
-
-def is_of_this_user(connection: socket.socket) -> bool:
-    """Return whether the other end is a process of this user; any user may connect to an abstract
-    name."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    return bool(CREDENTIALS.unpack(found)[1] == os.getuid())
+            serve(connection, player, task)
 
 
 def greeting_of(task: Task) -> bytes:
@@ -217,7 +198,7 @@ class Ending:
     """The end of this process with its input, which ends with the process that started it, however
     that ended.
 
-    The sockets are shut down, so that the environments are closed by the thread that has called
+    The connections are shut down, so that the environments are closed by the thread that has called
     them. If that is within a call, they are closed all the same.
     """
 
@@ -225,7 +206,7 @@ class Ending:
         self.player: Closing | None = None
         self.is_over = threading.Event()
         self._open: list[socket.socket] = []
-        self._has_begun = False
+        self.has_begun = False
         threading.Thread(target=self._wait, daemon=True).start()
 
     def take(self, player: Closing) -> None:
@@ -234,7 +215,7 @@ class Ending:
     def keep(self, opened: socket.socket) -> None:
         """Remember a socket to shut down; at once if the end has come meanwhile."""
         self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
-        if self._has_begun:
+        if self.has_begun:
             self._shut_down()
 
     def _shut_down(self) -> None:
@@ -245,7 +226,7 @@ class Ending:
     def _wait(self) -> None:
         while os.read(0, 4096):
             pass
-        self._has_begun = True
+        self.has_begun = True
         self._shut_down()
         if self.player is not None:
             limit_s = closing_limit_s()
@@ -263,7 +244,7 @@ def main() -> None:
     is_closed = leave_nothing_behind(closing_limit_s())
     output = os.dup(1)
     os.dup2(2, 1)
-    address, name, request, task = pickle.load(sys.stdin.buffer)
+    name, request, task = pickle.load(sys.stdin.buffer)
     state = PlayState.from_buffer(attached_memory(name, ctypes.sizeof(PlayState)))
     ending = Ending()
     try:
@@ -279,10 +260,10 @@ def main() -> None:
         is_closed()
         return
     try:
-        listener = listen(address)
-        ending.keep(listener)
-        os.write(output, (json.dumps({"task": to_builtins(task)}) + "\n").encode())
-        serve_all(listener, player, task, ending.keep)
+        with contextlib.closing(fastest_listener()) as listener:
+            answer = {"task": to_builtins(task), "address": listener.address}
+            os.write(output, (json.dumps(answer) + "\n").encode())
+            serve_all(listener, player, task, lambda: not ending.has_begun, ending.keep)
     finally:
         player.close()
         is_closed()

@@ -38,6 +38,7 @@ from rltools_host.interruption import ending
 from rltools_host.lines import aside
 from rltools_host.runs.task import PREFIX, Task
 from rltools_host.system import SharedMemory, kill_child, readable, start_child
+from rltools_host.system.loopback import fastest_listener
 
 if TYPE_CHECKING:
     from rltools_host.environments.player import Player
@@ -141,16 +142,16 @@ class ServerInThread(EnvironmentServer):
             raise
 
     def _run(self, request: TaskRequest, task: Task | None) -> None:
-        from rltools_host.environments.server_socket import begin, listen, serve_all  # NumPy
+        from rltools_host.environments.server_socket import begin, serve_all  # NumPy
 
         assert request.make_env is not None
         try:
             make = request.make_env
             self.task, player = begin(make, request, task, self._state, self._take)
-            with listen(self.address) as listener:
-                self._keep(listener)
+            with contextlib.closing(fastest_listener()) as listener:
+                self.address = listener.address
                 self._is_ready.set()
-                serve_all(listener, player, self.task, self._keep)
+                serve_all(listener, player, self.task, lambda: not self._is_closed, self._keep)
         except RltError as error:
             self._error = error
         except BaseException as error:  # SystemExit, or KeyboardInterrupt, of an environment
@@ -199,8 +200,8 @@ class PlayerProcess(EnvironmentServer):
     """
 
     def __init__(self, name: str, program: str, *what: Any) -> None:
-        """Start the module `program`, which reads the socket's name, the name of the memory with
-        the PlayState, and `what`."""
+        """Start the module `program`, which reads the name of the memory with the PlayState, and
+        `what`."""
         shared = SharedMemory(ctypes.sizeof(PlayState))
         # Closed where it is interrupted, too.
         with contextlib.ExitStack() as opened, contextlib.closing(shared):
@@ -217,7 +218,7 @@ class PlayerProcess(EnvironmentServer):
             opened.callback(self._end)
             assert self._process.stdin is not None
             with contextlib.suppress(OSError):
-                pickle.dump((self.address, shared.name, *what), self._process.stdin)
+                pickle.dump((shared.name, *what), self._process.stdin)
                 self._process.stdin.flush()
             self.answer = self._answer()
             self._opened = opened.pop_all()
@@ -280,6 +281,7 @@ class ServerProcess(PlayerProcess):
             self.close()
             raise BuildError(sentence)
         self.task = typed(self.answer["task"], Task)
+        self.address = str(self.answer["address"])
 
     def _ended(self) -> str:
         words = super()._ended()

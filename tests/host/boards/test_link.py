@@ -27,7 +27,7 @@ from rltools_host.boards.transport import (
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.interruption import end_child
 from rltools_host.system import start_child
-from rltools_host.system.loopback import Listener
+from rltools_host.system.loopback import TcpListener
 from waiting import is_running, wait_for
 
 CONNECTED = """
@@ -210,7 +210,7 @@ def test_port_in_use(pty: tuple[int, str]) -> None:
 
 
 def test_who_does_not_send_the_token_is_dropped() -> None:
-    listener = Listener()
+    listener = TcpListener()
     strangers = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(3)]
     strangers[0].sendall(b"x" * 32)
     strangers[1].close()

@@ -39,7 +39,6 @@ from rltools_host.environments.server_socket import (
     VERSION,
     begin,
     greeting_of,
-    listen,
     serve,
     serve_all,
 )
@@ -54,6 +53,7 @@ from rltools_host.errors import UsageError as Unknown
 from rltools_host.errors import UsageError as Usage
 from rltools_host.runs.task import Task
 from rltools_host.system import SharedMemory, attached_memory
+from rltools_host.system.loopback import AbstractListener, Listener, TcpListener
 from rltools_host.tree import TREE
 from waiting import wait_for
 
@@ -244,21 +244,38 @@ def test_a_greeting_of_another_task_is_not_answered() -> None:
         assert is_refused == (is_other_task and not expected)
 
 
+def connected(address: str) -> socket.socket:
+    """A program's end, as rl/environments/external/connection.h connects."""
+    port, _, token = address.rpartition(":")
+    if not port:
+        program = socket.socket(socket.AF_UNIX)
+        program.connect(f"\0{address}")
+        return program
+    program = socket.create_connection(("127.0.0.1", int(port)))
+    program.sendall(token.encode())
+    return program
+
+
+@pytest.mark.parametrize("kind", [AbstractListener, TcpListener])
 @pytest.mark.parametrize("is_own", [True, False])
 def test_a_program_of_another_user_is_not_answered(
-    monkeypatch: pytest.MonkeyPatch, is_own: bool
+    monkeypatch: pytest.MonkeyPatch, is_own: bool, kind: type[Listener]
 ) -> None:
-    address = f"rlt-test-{os.getpid()}-{is_own}"
-    listener = listen(address)
+    """One that does not know the token is none of this user's either."""
+    listener = kind()
     player = Player(Point, TASK)
-    thread = threading.Thread(target=serve_all, args=(listener, player, TASK), daemon=True)
+    has_ended = threading.Event()
+    arguments = (listener, player, TASK, lambda: not has_ended.is_set())
+    thread = threading.Thread(target=serve_all, args=arguments, daemon=True)
     own = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: own if is_own else own + 1)
     thread.start()
     greeting = greeting_of(TASK)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as program:
+    address = listener.address
+    if not is_own and kind is TcpListener:
+        address = f"{address[:-1]}x"
+    with connected(address) as program:
         program.settimeout(10.0)
-        program.connect(f"\0{address}")
         with contextlib.suppress(BrokenPipeError):
             program.sendall(greeting)
         try:
@@ -266,9 +283,9 @@ def test_a_program_of_another_user_is_not_answered(
         except ConnectionResetError:
             answer = b""
         assert answer == (greeting if is_own else b"")
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
+    has_ended.set()
     thread.join(10.0)
+    listener.close()
     assert not thread.is_alive()
 
 

@@ -40,23 +40,20 @@ struct Distant : external::Task {
 };
 
 // The other end, in a thread: it says the greeting, and does then what `play` does with its socket.
+// They listen by turns at a name and at a port, where they are told a token first.
 class Player {
  public:
   explicit Player(std::function<void(int)> play) {
     static int count = 0;
-    const std::string name = "rlt-test-" + std::to_string(::getpid()) + std::to_string(count++);
-    ::setenv("RLT_ENVIRONMENT_SERVER", name.c_str(), 1);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    __builtin_memcpy(address.sun_path + 1, name.data(), name.size());
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
-    REQUIRE(::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) == 0);
-    REQUIRE(::listen(listener, 1) == 0);
-    thread_ = std::thread([listener, play = std::move(play)] {
+    const bool is_tcp = count % 2 == 1;
+    const int listener = is_tcp ? listen_at_port() : listen_at_name(count);
+    count++;
+    thread_ = std::thread([listener, is_tcp, play = std::move(play)] {
       const int socket = ::accept(listener, nullptr, nullptr);
+      char token[sizeof kToken - 1];
       Greeting greeting{};
-      if (read(socket, greeting)) {
+      if ((!is_tcp || (read(socket, token) && std::memcmp(token, kToken, sizeof token) == 0)) &&
+          read(socket, greeting)) {
         write(socket, greeting);
         play(socket);
       }
@@ -65,6 +62,35 @@ class Player {
     });
   }
   ~Player() { thread_.join(); }
+
+  static constexpr char kToken[] = "token";
+
+  static int listen_at_name(int count) {
+    const std::string name = "rlt-test-" + std::to_string(::getpid()) + std::to_string(count);
+    ::setenv("RLT_ENVIRONMENT_SERVER", name.c_str(), 1);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    __builtin_memcpy(address.sun_path + 1, name.data(), name.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    REQUIRE(::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(listener, 1) == 0);
+    return listener;
+  }
+
+  static int listen_at_port() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    REQUIRE(::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(listener, 1) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    const std::string name = std::to_string(ntohs(address.sin_port)) + ":" + kToken;
+    ::setenv("RLT_ENVIRONMENT_SERVER", name.c_str(), 1);
+    return listener;
+  }
 
   template <class Data>
   static bool read(int socket, Data& data) {
