@@ -1,10 +1,9 @@
-"""The machine behind unicorn-cortex-m7: Arm's MPS2 with a Cortex-M7 in Unicorn, as a program of its own.
+"""The board unicorn-cortex-m7: Arm's MPS2 with a Cortex-M7 in Unicorn, a program of its own.
 
-`python -m rltools_host.boards.unicorn_machine ELF` runs the firmware that qemu-cortex-m7 runs
-(firmware/qemu_mps2), with the UART on a new pseudo-terminal, which its first line names as QEMU
-does. It has the memories that the firmware's MPU leaves accessible, the UART with its interrupt,
-FPGAIO's two counters by this machine's clock, and sleep; it neither models the MPU nor counts
-instructions.
+`python unicorn_machine.py ELF` runs the firmware that qemu-cortex-m7 runs (firmware/qemu_mps2),
+with the UART on a new pseudo-terminal, which its first line names as QEMU does. It has the memories
+that the firmware's MPU leaves accessible, the UART with its interrupt, FPGAIO's two counters by
+this machine's clock, and sleep. It does not count instructions, and a fault ends it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
-from unicorn import UC_ARCH_ARM, UC_HOOK_CODE, UC_HOOK_MEM_INVALID, UC_MODE_THUMB, Uc, UcError
+from unicorn import UC_ARCH_ARM, UC_HOOK_MEM_INVALID, UC_MODE_THUMB, Uc, UcError
 from unicorn.arm_const import (
     UC_ARM_REG_LR,
     UC_ARM_REG_PC,
@@ -196,7 +195,7 @@ class Machine:
             is_asleep = self._uc.mem_read(self._pc - 2, 2) == WAIT_FOR_INTERRUPT
             if is_asleep and not self._port.has_news:
                 self._port.wait_for_news(self._sleep_s())
-            if self._port.has_news and (is_asleep or self._is_interruptible()):
+            if self._port.has_news and self._is_interruptible(is_asleep):
                 self._port.take_news()
                 self._call_handler()
 
@@ -210,15 +209,18 @@ class Machine:
         (word,) = struct.unpack("<I", self._uc.mem_read(address, 4))
         return int(word)
 
-    def _is_interruptible(self) -> bool:
+    def _is_interruptible(self, is_asleep: bool) -> bool:
+        """Return whether the UART's handler may run; PRIMASK does not matter to a sleeper, which
+        the firmware clears next."""
+        if not (self._receives_by_interrupt and self._word(INTERRUPT_ENABLE) & UART_INTERRUPT):
+            return False
         is_masked = self._uc.reg_read(UC_ARM_REG_PRIMASK) & 1
-        return not is_masked and not self._uc.reg_read(UC_ARM_REG_XPSR) & IF_THEN_STATE
+        is_within_it = self._uc.reg_read(UC_ARM_REG_XPSR) & IF_THEN_STATE
+        return is_asleep or not (is_masked or is_within_it)
 
     def _call_handler(self) -> None:
-        """Run the UART's handler on its own stack, in which Unicorn knows no exceptions: it is
-        called as a function, and every register is put back."""
-        if not (self._receives_by_interrupt and self._word(INTERRUPT_ENABLE) & UART_INTERRUPT):
-            return
+        """Run the UART's handler on the handlers' stack, as a function with every register put back
+        after it: Unicorn has no exceptions of Cortex-M."""
         self._uc.context_update(self._context)
         self._uc.reg_write(UC_ARM_REG_SP, self._handler_stack)
         self._uc.reg_write(UC_ARM_REG_LR, RETURN | 1)
@@ -253,7 +255,7 @@ class Machine:
         return int((time.monotonic() - self._began) * rate) & 0xFFFFFFFF
 
     def _note_fault(self, _: Uc, __: int, address: int, *___: Any) -> bool:
-        self._fault = f"it may not access 0x{address:08x} so, or there is no memory"
+        self._fault = f"it may not access 0x{address:08x}, or there is no memory"
         return False
 
 
