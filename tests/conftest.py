@@ -142,7 +142,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 TOOLS = system_tools().values()
 MISSING = {tool.name for tool in TOOLS if tool.path() is None or tool.is_stood_in}
-IS_BARE = any(tool.name in MISSING and not tool.optional for tool in TOOLS)
+IS_BARE = any(t.name in MISSING and not t.optional and not t.is_of_group for t in TOOLS)
 
 
 def skip_where_missing(error: MissingToolError | FileNotFoundError) -> None:

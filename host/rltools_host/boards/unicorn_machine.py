@@ -1,10 +1,10 @@
-"""The machine behind unicorn-cortex-m7: Arm's MPS2 with a Cortex-M7 in Unicorn, as a program.
+"""The board unicorn-cortex-m7: Arm's MPS2 with a Cortex-M7 in Unicorn, a program of its own.
 
-`python -m rltools_host.boards.unicorn_machine ELF PORT [serves]` runs the firmware that
-qemu-cortex-m7 runs (firmware/qemu_mps2), with the UART on a connection to a TCP port of this
-machine, or where it serves at that port. It has the memories that the firmware's MPU leaves
-accessible, the UART with its interrupt, FPGAIO's two counters by this machine's clock, and sleep;
-it neither models the MPU nor counts instructions.
+`python unicorn_machine.py ELF PORT [serves]` runs the firmware that qemu-cortex-m7 runs
+(firmware/qemu_mps2), with the UART on a connection to a TCP port of this machine, or where it
+serves at that port. It has the memories that the firmware's MPU leaves accessible, the UART with
+its interrupt, FPGAIO's two counters by this machine's clock, and sleep. It does not count
+instructions, and a fault ends it.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Machine:
             is_asleep = self._uc.mem_read(self._pc - 2, 2) == WAIT_FOR_INTERRUPT
             if is_asleep and not self._port.has_news:
                 self._port.wait_for_news(self._sleep_s())
-            if self._port.has_news and (is_asleep or self._is_interruptible()):
+            if self._port.has_news and self._is_interruptible(is_asleep):
                 self._port.take_news()
                 self._call_handler()
 
@@ -220,15 +220,18 @@ class Machine:
         (word,) = struct.unpack("<I", self._uc.mem_read(address, 4))
         return int(word)
 
-    def _is_interruptible(self) -> bool:
+    def _is_interruptible(self, is_asleep: bool) -> bool:
+        """Return whether the UART's handler may run; PRIMASK does not matter to a sleeper, which
+        the firmware clears next."""
+        if not (self._receives_by_interrupt and self._word(INTERRUPT_ENABLE) & UART_INTERRUPT):
+            return False
         is_masked = self._uc.reg_read(UC_ARM_REG_PRIMASK) & 1
-        return not is_masked and not self._uc.reg_read(UC_ARM_REG_XPSR) & IF_THEN_STATE
+        is_within_it = self._uc.reg_read(UC_ARM_REG_XPSR) & IF_THEN_STATE
+        return is_asleep or not (is_masked or is_within_it)
 
     def _call_handler(self) -> None:
-        """Run the UART's handler on its own stack, in which Unicorn knows no exceptions: it is
-        called as a function, and every register is put back."""
-        if not (self._receives_by_interrupt and self._word(INTERRUPT_ENABLE) & UART_INTERRUPT):
-            return
+        """Run the UART's handler on the handlers' stack, as a function with every register put back
+        after it: Unicorn has no exceptions of Cortex-M."""
         self._uc.context_update(self._context)
         self._uc.reg_write(UC_ARM_REG_SP, self._handler_stack)
         self._uc.reg_write(UC_ARM_REG_LR, RETURN | 1)
@@ -263,7 +266,7 @@ class Machine:
         return int((time.monotonic() - self._began) * rate) & 0xFFFFFFFF
 
     def _note_fault(self, _: Uc, __: int, address: int, *___: Any) -> bool:
-        self._fault = f"it may not access 0x{address:08x} so, or there is no memory"
+        self._fault = f"it may not access 0x{address:08x}, or there is no memory"
         return False
 
 

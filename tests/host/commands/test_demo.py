@@ -51,6 +51,22 @@ def test_the_story_on_this_machine(runs: Path, capsys: pytest.CaptureFixture[str
     assert {"return_mean", "success_rate", "seconds"} <= set(document)
 
 
+@pytest.mark.parametrize(
+    ("missing", "may_install", "board"),
+    [
+        ([], False, "qemu-cortex-m7"),
+        (["qemu-system-arm"], True, "qemu-cortex-m7"),
+        (["qemu-system-arm"], False, "unicorn-cortex-m7"),
+    ],
+)
+def test_the_emulator_is_qemu_where_it_can_be(
+    missing: list[str], may_install: bool, board: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo.tools, "missing_names", lambda _: missing)
+    monkeypatch.setattr(demo.tools, "apt_prefix", lambda: [] if may_install else None)
+    assert demo.default_board().name == board
+
+
 @pytest.mark.all
 def test_a_run_begun_on_the_emulated_board_ends_here_in_the_bits_of_one_that_was_not(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
