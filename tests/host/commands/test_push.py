@@ -153,12 +153,18 @@ def test_two_pushes_and_the_way_back(
     assert lines[3] == "last policy dropped: it was rolled back"
 
 
-def test_the_active_policy_is_not_sent_again(runs: list[Path]) -> None:
+def test_the_active_policy_is_not_sent_again(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     push_here(runs[0])
     push_here(runs[1])
     outcome = push_here(runs[1])
     assert (outcome.activated, outcome.reason) == (True, "it was active already")
     assert uses() == ["previous", "active"]  # the way back is still there
+    forward = PolicyClient.forward  # it is compared as one that is sent
+    monkeypatch.setattr(PolicyClient, "forward", lambda *words: flip_a_bit(forward(*words)))
+    with pytest.raises(RefusedError, match="the action differs"):
+        push_here(runs[1])
 
 
 # -- disturbances ----------------------------------------------------------------------------------
