@@ -435,6 +435,20 @@ def test_a_trial_that_ends_before_the_verification(runs: list[Path]) -> None:
     assert active_of() == sha_of(runs[0])
 
 
+def test_a_fault_of_this_program_in_the_trial_rolls_back(runs: list[Path]) -> None:
+    """Or an output that nobody takes any more, as of `rlt push | head`."""
+    push_here(runs[0])
+
+    def fail(line: str) -> None:
+        if line.startswith("in trial"):
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        push(PushRequest(str(runs[1]), HERE), fail)
+    assert active_of() == sha_of(runs[0])
+    assert list_policies(HERE)["last_drop"] == "rolled_back"  # not by the board's reset
+
+
 def test_ctrl_c_in_the_trial_rolls_back(runs: list[Path], tcp_board: TcpBoard) -> None:
     place = PolicyTarget("host", tcp_board.port)
     push(PushRequest(str(runs[0]), place), lambda _: None)
