@@ -22,7 +22,7 @@ from rltools_host.drones.fitting.formats import bytes_of
 from rltools_host.drones.flight.gate_result import read_result
 from rltools_host.drones.vehicles.px4_result import read_flight
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
-from rltools_host.files import parse_json, read_json, read_limited
+from rltools_host.files import open_plain, parse_json, read_json, read_limited
 from rltools_host.lines import without_commands
 from rltools_host.policies.acting import Policy
 from rltools_host.policies.image import read_policy, read_run_policy
@@ -326,6 +326,10 @@ def test_a_link_leads_nothing_out_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(DiskError, match="it is a link to another file"):
         folder.append_metrics([EVENT])
     assert (run / "target").read_text() == "mine\n"
+    elsewhere = tmp_path / "elsewhere"
+    (run / "save").symlink_to(elsewhere)
+    with pytest.raises(OSError, match="a link leads out of"):
+        open_plain(run / "save" / next(elsewhere.iterdir()).name, run)
 
 
 def test_paths_of_any_bytes(tmp_path: Path) -> None:

@@ -153,12 +153,18 @@ def test_two_pushes_and_the_way_back(
     assert lines[3] == "last policy dropped: it was rolled back"
 
 
-def test_the_active_policy_is_not_sent_again(runs: list[Path]) -> None:
+def test_the_active_policy_is_not_sent_again(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     push_here(runs[0])
     push_here(runs[1])
     outcome = push_here(runs[1])
     assert (outcome.activated, outcome.reason) == (True, "it was active already")
     assert uses() == ["previous", "active"]  # the way back is still there
+    forward = PolicyClient.forward  # it is compared as one that is sent
+    monkeypatch.setattr(PolicyClient, "forward", lambda *words: flip_a_bit(forward(*words)))
+    with pytest.raises(RefusedError, match="the action differs"):
+        push_here(runs[1])
 
 
 # -- disturbances ----------------------------------------------------------------------------------
@@ -427,6 +433,20 @@ def test_a_trial_that_ends_before_the_verification(runs: list[Path]) -> None:
     with pytest.raises(RefusedError, match=sentence):
         push(PushRequest(str(runs[1]), HERE, trial_s=0.5), take_long)
     assert active_of() == sha_of(runs[0])
+
+
+def test_a_fault_of_this_program_in_the_trial_rolls_back(runs: list[Path]) -> None:
+    """Or an output that nobody takes any more, as of `rlt push | head`."""
+    push_here(runs[0])
+
+    def fail(line: str) -> None:
+        if line.startswith("in trial"):
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        push(PushRequest(str(runs[1]), HERE), fail)
+    assert active_of() == sha_of(runs[0])
+    assert list_policies(HERE)["last_drop"] == "rolled_back"  # not by the board's reset
 
 
 def test_ctrl_c_in_the_trial_rolls_back(runs: list[Path], tcp_board: TcpBoard) -> None:

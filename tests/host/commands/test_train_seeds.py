@@ -201,7 +201,8 @@ def test_terminal_that_closes(tmp_path: Path) -> None:
 def test_command_that_is_killed(tmp_path: Path) -> None:
     """Nothing is left running, and the group can be gone on with."""
     group = tmp_path / "group"
-    process = started(*TRAIN, "--seeds", "0-1", "--steps", ENDLESS, "--jobs", "2", "--out", group)
+    words = ("--steps", ENDLESS, "--set", f"eval_freq={ENDLESS}")  # no save beyond the steps below
+    process = started(*TRAIN, "--seeds", "0-1", *words, "--jobs", "2", "--out", group)
     wait_for(lambda: trains(group / "s0") and trains(group / "s1"))
     workers = children_of(process.pid)
     everything = [*workers, *(board for worker in workers for board in children_of(worker))]

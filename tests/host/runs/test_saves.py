@@ -254,6 +254,9 @@ def test_newest_of_several_saves_is_resumed_first(paused: Path, tmp_path: Path) 
     run = RunFolder.open(path).content
     steps = [step_of(save) for save in saves_to_resume(path, run)]
     assert steps == [100, 80, 60, PAUSED_AT]
+    shutil.rmtree(path / str(run.save))  # then the earlier ones are what is left
+    steps = [step_of(save) for save in saves_to_resume(path, run)]
+    assert steps == [100, 80, 60, 20, PAUSED_AT]
 
 
 def test_run_that_another_process_has_changed(paused: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from policy_samples import sample_images
 from programs import in_node
+from rltools_host.boards.messages import mavlink_crc32
 from rltools_host.policies.image import parse_policy
 from rltools_host.tree import TREE
 
@@ -25,7 +26,7 @@ def test_only_a_policy_with_this_machines_bits_is_confirmed() -> None:
         }
         for example in image.examples
     ]
-    first = examples[0]
+    first, crc32 = examples[0], mavlink_crc32(image.data)
     others = [
         {"action": [first["action"][0] ^ 0x80000000]},  # the other sign, also of a zero
         {"layers": [first["layers"][0] ^ 1, *first["layers"][1:]]},
@@ -39,8 +40,13 @@ def test_only_a_policy_with_this_machines_bits_is_confirmed() -> None:
         "fingerprint": image.contract.checksum,
         "examples": examples,
         "answers": [{}, *others],
+        "arrived": [(image.sha256, crc32), ("0" * 64, crc32), (image.sha256, crc32 ^ 1)],
     }
-    good, *bad = json.loads(in_node(SCRIPT, PAGE, given=given))
+    found = json.loads(in_node(SCRIPT, PAGE, given=given))
+    whole, *changed = found["uploaded"]
+    assert whole == ""
+    assert all("holds other bytes than it was sent" in text for text in changed)
+    good, *bad = found["pushed"]
     assert good == ["upload", "try", "confirm"]
     assert len(bad) == len(others)
     for done in bad:

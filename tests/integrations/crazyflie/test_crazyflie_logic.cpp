@@ -365,7 +365,7 @@ TEST_CASE("a trial that is not confirmed ends with the stock controller, not wit
   bench.settings.trial_s = 3;
   bench.settings.enable = 1;
   int count = 0;
-  while (bench.turn() == RLT_PILOT_POLICY) count++;
+  while (bench.turn() == RLT_PILOT_POLICY && count < 4000) count++;
   CHECK(count == 3000);
   CHECK(bench.reason() == RLT_REASON_TRIAL_OVER);
   CHECK(bench.report.last_drop == std::uint8_t(DropReason::deadline));

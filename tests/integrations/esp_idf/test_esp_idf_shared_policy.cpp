@@ -57,11 +57,17 @@ class StoppingFlash {
     stop_at_ = kNowhere;
     changed_.notify_all();
   }
+  // Return the number of changes that were asked for.
+  long changes() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return changes_;
+  }
 
  private:
   static constexpr std::uint32_t kNowhere = 0xffffffffu;
   void stop(std::uint32_t offset) {
     std::unique_lock<std::mutex> lock(mutex_);
+    changes_++;
     if (offset != stop_at_) return;
     is_stopped_ = true;
     changed_.notify_all();
@@ -72,6 +78,7 @@ class StoppingFlash {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint32_t stop_at_ = kNowhere;
+  long changes_ = 0;
   bool is_stopped_ = false;
 };
 
@@ -161,6 +168,20 @@ TEST_CASE("whatever a receiving task does at once, the action is that of a whole
   CHECK(failures == 0);
   CHECK(others == 0);
   for (const long count : seen) CHECK(count > 0);
+}
+
+TEST_CASE("a step changes nothing in the flash, whichever block the next record belongs to") {
+  Chip chip;
+  for (int round = 0; round < 16; round++) {  // of three records, and a block holds eight
+    REQUIRE(chip.stages(image_of(1)));
+    REQUIRE(chip.place.start_trial(chip.now_us, kStep_us) == SlotError::none);
+    const long before = chip.flash.changes();
+    Action action;
+    REQUIRE(chip.step(action) == ExecutorStatus::no_policy);  // the trial is over
+    CHECK(chip.flash.changes() == before);
+    REQUIRE(chip.place.poll(chip.now_us));
+    CHECK(chip.flash.changes() > before);
+  }
 }
 
 TEST_CASE("a refused image leaves the lock free") {

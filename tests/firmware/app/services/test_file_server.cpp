@@ -110,6 +110,13 @@ TEST_CASE("what cannot be done is refused by its own error") {
   CHECK(client.request(O::reset_sessions).operation == O::ack);
   check_error(client.request(client.read(O::read_file, opened.session, 0, 1)),
               FileError::invalid_session);
+  const FileMessage upload = client.request(O::create_file, "/checkpoint.rltc");
+  const auto end = static_cast<std::uint32_t>(64 + state_bytes(board.run.training));
+  check_error(client.request(O::write_file, upload.session, end, {1}),
+              FileError::invalid_data_size);
+  check_error(client.request(O::write_file, upload.session, end - 1, {1, 2}),
+              FileError::invalid_data_size);
+  CHECK(client.request(O::reset_sessions).operation == O::ack);
 
   board.set("steps", 1000);
   CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);

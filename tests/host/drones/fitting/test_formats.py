@@ -147,12 +147,16 @@ def crazyflie(path: Path, kind: str) -> Path:
         for index, axis in enumerate("xyz"):
             columns[f"stateEstimate.v{axis}"] = VELOCITY[:, index]
             columns[f"gyro.{axis}"] = DEGREES * RATES[:, index]
-            columns[f"acc.{axis}"] = FORCE[:, index] / 9.81
+            if kind == "world":  # in g, without gravity's 1 g upwards
+                up = float(axis == "z")
+                columns[f"stateEstimate.a{axis}"] = turn(ATTITUDE, FORCE)[:, index] / 9.81 - up
+            else:
+                columns[f"acc.{axis}"] = FORCE[:, index] / 9.81
     columns |= motors
     return csv(path, list(columns), list(columns.values()))
 
 
-@pytest.mark.parametrize("kind", ["Z", "plain"])
+@pytest.mark.parametrize("kind", ["Z", "plain", "world"])
 def test_crazyflie(tmp_path: Path, kind: str) -> None:
     log = read_log(crazyflie(tmp_path / "log.csv", kind))
     same(log)

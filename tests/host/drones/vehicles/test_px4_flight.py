@@ -503,6 +503,7 @@ def test_a_pilot_is_not_disturbed() -> None:
     at = flight.model.modes.index(POSITION)
     assert flight.model.modes[at:] == [POSITION]
     assert flight.model.armed
+    assert "rlt_policy rollback" not in flight.vehicle.shell_lines  # PX4 does it, after the trial
 
 
 @pytest.mark.parametrize("verb", ["try", "confirm"])
