@@ -196,7 +196,8 @@ def look_for_tools(story: Story) -> None:
         if not story.here:
             raise
         story.left_out = str(error)
-    story.say(f"found {', '.join(found_as(name) for name in names if name != PTS.name)}")
+    found = dict.fromkeys(found_as(name) for name in names if name != PTS.name)
+    story.say(f"found {', '.join(found)}")
     story.say("the rest takes about a minute of two processors, and some more to compile once")
 
 
