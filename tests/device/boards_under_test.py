@@ -36,7 +36,7 @@ SHORT_RUN = {
     "n_eval_episodes": 1,
 }
 # With a firmware of their own; test_unicorn_board.py has the one without.
-EMULATED_BOARDS = [board.name for board in emulated_boards() if board.firmware == board.name]
+EMULATED_BOARDS = [board.name for board in emulated_boards() if board.has_own_firmware]
 # One board of each processor and each folder of firmware; others have other memory only.
 PROCESSOR_BOARDS = list(
     {

@@ -208,7 +208,7 @@ def test_faults_are_reported(name: str, fault: str, build: Builder, dialect: Mod
         assert address == stores[fault]
 
 
-@each_processor
+@pytest.mark.parametrize("name", each([*PROCESSOR_BOARDS, "unicorn-cortex-m7"]))
 def test_bytes_that_arrive_while_nobody_reads_are_kept(name: str, build: Builder) -> None:
     """More than the queue between the port's interrupt and the program holds."""
     with running(name, build(name, "flood")) as link:

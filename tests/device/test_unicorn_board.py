@@ -109,8 +109,7 @@ def test_two_boards_at_once_with_firmware_by_zig_have_the_bits_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a folder with a space, and with the use of the memories."""
-    if not tools.group_is_installed("zig"):
-        pytest.skip("zig not found: `rlt test --all` installs it")
+    tools.ensure_group("zig")
     expected, _ = train(connect("host"), description, **SHORT_RUN)
     root = tmp_path / "a project"
     root.mkdir()

@@ -182,17 +182,10 @@ class Machine:
         self._uc.hook_add(UC_HOOK_MEM_INVALID, self._note_fault)
         with open(program, "rb") as file:
             for segment in ELFFile(file).iter_segments("PT_LOAD"):
-                self._load(segment["p_paddr"], segment.data())
+                self._uc.mem_write(segment["p_paddr"], segment.data())
         self._handler_stack, self._pc = struct.unpack("<II", self._uc.mem_read(0, 8))
         self._uc.reg_write(UC_ARM_REG_SP, self._handler_stack)
         self._context = self._uc.context_save()
-
-    def _load(self, address: int, content: bytes) -> None:
-        """Write a part of the program, and stop it at each instruction that waits for an interrupt.
-
-        Unicorn does not always return from one that it executes.
-        """
-        self._uc.mem_write(address, content)
 
     def run(self) -> None:
         """Run the program, which has no end; raise UcError where it faults.
@@ -203,6 +196,7 @@ class Machine:
         while True:
             self._uc.emu_start(self._pc | 1, NO_END)
             self._pc = self._uc.reg_read(UC_ARM_REG_PC)
+            # A stop just behind that instruction looks alike, and waits for a tick at most.
             is_asleep = self._uc.mem_read(self._pc - 2, 2) == WAIT_FOR_INTERRUPT
             if is_asleep and not self._port.has_news:
                 self._port.wait_for_news(self._sleep_s())

@@ -105,6 +105,10 @@ class Board:
         return self.link.kind == "process"
 
     @property
+    def has_own_firmware(self) -> bool:
+        return self.firmware == self.name
+
+    @property
     def has_counter(self) -> bool:
         """Return whether the counter of its firmware counts what the firmware says."""
         return self.emulator is None or self.emulator.counts_instructions

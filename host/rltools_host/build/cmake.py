@@ -281,9 +281,10 @@ def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
 
 
 def missing_optional_tools(board: Board, *, to_run: bool = False) -> list[str]:
-    """Return the optional tools that this board needs and that are not installed."""
-    needed = required_tools(board, to_run=to_run)
-    return [tool.name for tool in tools.missing_tools(needed) if tool.optional]
+    """Return the optional tools, and those of Python packages, that this board needs and that are
+    not installed."""
+    missing = tools.missing_tools(required_tools(board, to_run=to_run))
+    return [tool.name for tool in missing if tool.optional or tool.is_of_group]
 
 
 def programs_of(board: Board) -> list[str]:

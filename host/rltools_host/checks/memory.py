@@ -122,7 +122,9 @@ def fits(experiment: str, bytes_of_widths: Sequence[Sizes]) -> list[BoardFit]:
     boards = [
         board
         for board in list_boards()
-        if cmake.TRAIN in cmake.programs_of(board) and not experiments.lacking(experiment, board)
+        if board.has_own_firmware
+        and cmake.TRAIN in cmake.programs_of(board)
+        and not experiments.lacking(experiment, board)
     ]
     differences = {
         board.name: linked_differences(board, experiment, bytes_of_widths[0]) for board in boards
@@ -154,7 +156,11 @@ def fits_of(
 def policy_fits(bytes_of_widths: Sequence[Sizes]) -> list[BoardFit]:
     """Return the fit of every board that policies are pushed to; the first sizes are the task's
     own."""
-    boards = [board for board in list_boards() if INFER in cmake.programs_of(board)]
+    boards = [
+        board
+        for board in list_boards()
+        if board.has_own_firmware and INFER in cmake.programs_of(board)
+    ]
     return fits_of(boards, bytes_of_widths, policy_parts)
 
 

@@ -196,7 +196,8 @@ def look_for_tools(story: Story) -> None:
         if not story.here:
             raise
         story.left_out = str(error)
-    story.say(f"found {', '.join(found_as(name) for name in names)}")
+    found = dict.fromkeys(map(found_as, names))
+    story.say(f"found {', '.join(found)}")
     story.say("the rest takes about a minute of two processors, and some more to compile once")
 
 
