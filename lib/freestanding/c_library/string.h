@@ -1,4 +1,5 @@
-/* What firmware uses of <string.h>, for a compiler that comes without a C library; it brings the functions. */
+/* What firmware uses of <string.h>, for a compiler that comes without a C library; it brings the
+ * functions. */
 #pragma once
 
 #include <stddef.h>
