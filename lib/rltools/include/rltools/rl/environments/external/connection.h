@@ -1,8 +1,9 @@
 // The connection to the program that plays an experiment's episodes, by the environment variable
-// RLT_ENVIRONMENT_SERVER: the name of a Unix-domain socket in Linux' abstract namespace, of which no
-// file is left when that program ends; or PORT:TOKEN, a TCP port of this machine and what is sent
-// there first. The host tools have the other end (host/rltools_host/environments/server_socket.py)
-// and choose: a round trip over TCP takes half as long again, and other systems have TCP alone.
+// RLT_ENVIRONMENT_SERVER: the name of a Unix-domain socket in Linux' abstract namespace, of which
+// no file is left when that program ends; or PORT:TOKEN, a TCP port of this machine and what is
+// sent there first. The host tools have the other end
+// (host/rltools_host/environments/server_socket.py) and choose: a round trip over TCP takes half as
+// long again, and other systems have TCP alone.
 //
 // All numbers are 32 bits wide, in this machine's byte order. First a greeting, which is sent back
 // as it is where both ends agree; then one request at a time. A request is a header and `count`
