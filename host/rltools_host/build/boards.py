@@ -14,7 +14,7 @@ from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import parse_json
 from rltools_host.tree import PROJECT, TREE
 
-LINK_KINDS = ("process", "pty", "serial")
+LINK_KINDS = ("process", "serial", "tcp")
 POLICY_SLOT_BYTES = 32768  # in firmware/app/infer/program.h, for a board without storage
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 ALL_EMULATED = "all-emulated"  # instead of a board's name

@@ -141,7 +141,7 @@ RunThreads = Annotated[
 ]
 Port = Annotated[
     str | None,
-    typer.Option("--port", metavar="PORT", help="Serial device, pty or socket://HOST:PORT."),
+    typer.Option("--port", metavar="PORT", help="Serial device, or socket://HOST:PORT."),
 ]
 ContractOption = Annotated[
     str | None,
