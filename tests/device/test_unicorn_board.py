@@ -93,6 +93,7 @@ def test_steps_with_updates_have_this_machines_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.all
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("program")
 def test_300_steps_have_the_bits_of_every_other_device(tmp_path: Path) -> None:
     document = train_here("pendulum-td3", BOARD.name, seed=0, steps=300, out=tmp_path / "run")
@@ -101,6 +102,7 @@ def test_300_steps_have_the_bits_of_every_other_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.all
+@pytest.mark.timeout(600)
 def test_two_boards_at_once_with_firmware_by_zig_have_the_bits_too(
     tmp_path: Path,
     connect: Connect,

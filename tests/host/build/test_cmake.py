@@ -76,9 +76,16 @@ def test_ccache_has_what_another_project_has_compiled(
 
 @pytest.mark.parametrize(
     ("compiler", "told"),
-    [("g++", "p 1  "), ("there/zig-c++", "p 1 clang %compiler% --version")],
+    [
+        ("g++", "p 1  "),
+        ("there/zig-c++", "p 1 clang %compiler% --version"),
+        (
+            "there/zig-arm-none-eabi-g++",
+            "p 1 clang %compiler% --version; cat %compiler%",
+        ),
+    ],
 )
-def test_zig_is_known_by_its_version_and_not_by_its_script(
+def test_zig_is_known_by_its_version_and_by_flags_in_its_script(
     compiler: str, told: str, tmp_path: Path
 ) -> None:
     ccache = tmp_path / "ccache"
