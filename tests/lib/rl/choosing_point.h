@@ -87,6 +87,7 @@ struct OneChoiceDqnOf : CartpoleDqn {
   using Environment = OneChoicePoint<Number>;
   using Critic = Mlp<Number, Dimensions<6, 16, 12, 5>, Activation::relu, Activation::identity>;
   static constexpr int kEpisodeSteps = 7, kBatchSize = 32, kTileRows = 8, kReplayCapacity = 200;
+  static constexpr int kAveragedUpdates = 0;
 };
 
 }  // namespace rlt

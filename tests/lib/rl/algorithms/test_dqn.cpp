@@ -2,9 +2,11 @@
 // network follows. An update: test_pytorch.cpp.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cartpole_dqn.h"
+#include "resumed_run.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
@@ -19,6 +21,18 @@ struct SmallDqn : CartpoleDqn {
   using Environment = CartPole<double>;
   using Critic = Mlp<double, Dimensions<4, 3, 2>, Activation::tanh, Activation::identity>;
   static constexpr int kBatchSize = 6, kTileRows = 3, kReplayCapacity = 200;
+  static constexpr int kAveragedUpdates = 0;
+};
+struct AveragedDqn : SmallDqn {
+  struct Hyperparameters : SmallDqn::Hyperparameters {
+    Hyperparameters() { learning_starts = 20; }
+  };
+  static constexpr int kAveragedUpdates = 5;
+};
+struct AveragedFloatDqn : AveragedDqn {  // policy images are of float
+  using Scalar = float;
+  using Environment = CartPole<float>;
+  using Critic = Mlp<float, Dimensions<4, 3, 2>, Activation::tanh, Activation::identity>;
 };
 
 using Network = SmallDqn::Critic;
@@ -112,6 +126,46 @@ TEST_CASE("tiles change no bit, and a run goes on from a checkpoint with the sam
   later.train(Generic{}, 50);
   CHECK(whole.state() == later.state());
   CHECK(whole.tensor_names().front() == "critic/0/weights");
+}
+
+TEST_CASE("the policy is the critic's average, and learning does not know of it") {
+  Run<AveragedDqn> run(9);
+  Run<SmallDqn> plain(9);
+  plain.training.hyperparameters.learning_starts = 20;
+  initialize(Generic{}, run.training);
+  initialize(Generic{}, plain.training);
+  Network expected = run.learner->critic;
+  std::uint32_t updates = 0;
+  for (int step = 0; step < 100; step++) {
+    run.step(Generic{});
+    plain.step(Generic{});
+    const bool is_update = run.learner->progress.updates > updates;
+    updates = run.learner->progress.updates;
+    for (int i = 0; i < Network::kParameterCount; i++) {
+      double& average = expected.values[i];
+      if (is_update) average += (run.learner->critic.values[i] - average) / std::min(updates, 5u);
+      REQUIRE(run.learner->average.values[i] == doctest::Approx(average).epsilon(1e-12));
+      REQUIRE(run.learner->critic.values[i] == plain.learner->critic.values[i]);
+    }
+  }
+  CHECK(updates > 20);
+  CHECK(run.tensor_names().size() == plain.tensor_names().size() + 2 * Network::kLayerCount);
+  CHECK(&Dqn::policy(run.training) == &run.learner->average);
+  CHECK(&Dqn::policy(plain.training) == &plain.learner->critic);
+  for (const int choice : {0, 1}) {  // what acts when training is over does not ask the critic
+    set_zero(run.learner->average);
+    run.learner->average.bias(1)[choice] = 1;
+    set_zero(run.learner->critic);
+    run.learner->critic.bias(1)[1 - choice] = 1;
+    const Matrix<double, 1, 4> observation{};
+    Matrix<double, 1, 1> action;
+    act(Generic{}, run.training, observation, action);
+    CHECK(action(0, 0) == choice);
+  }
+}
+
+TEST_CASE("with an average, a run goes on from any of its states, on any device") {
+  training_run::check_goes_on<AveragedFloatDqn>(Generic{}, 60);
 }
 
 TEST_CASE("a state with an action that is no choice is refused") {

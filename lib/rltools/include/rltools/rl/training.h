@@ -78,8 +78,8 @@ struct AlgorithmContract {
                 "the experiment states kNormalized, which its algorithm does not read: TD3 and SAC "
                 "do, and PPO and distillation have a hyperparameter, norm_obs");
     RLT_REQUIRE(Reads::kAveragedUpdates || !detail::States_kAveragedUpdates<E>::value,
-                "the experiment states kAveragedUpdates, which its algorithm does not read: TD3 "
-                "and SAC do");
+                "the experiment states kAveragedUpdates, which its algorithm does not read: TD3, "
+                "SAC and DQN do");
     return kept;
   }
 };

@@ -47,11 +47,14 @@ RLT_DEFINE_METRICS(DqnMetrics, RLT_DQN_METRICS)
 struct Dqn : OffPolicy {
   static constexpr const char* kName = "DQN";
   using Metrics = DqnMetrics;
+  struct Reads : ReadsNothing {
+    static constexpr bool kAveragedUpdates = true;
+  };
 
   // ---- What is learned --------------------------------------------------------------------------
 
   template <class E>
-  struct Learner {
+  struct Learner : WithAverage<E, typename E::Critic> {
     typename E::Critic critic, critic_target;
     AdamState<typename E::Critic> critic_optimizer;
     Environments<E> environments;
@@ -63,6 +66,7 @@ struct Dqn : OffPolicy {
     auto& learner = training.learner;
     initialize_kaiming(device, learner.critic, training.hyperparameters.seed, 0);
     learner.critic_target = learner.critic;
+    begin_average(training, learner.critic);
     rlt::initialize(learner.critic_optimizer);
     reset_progress(training);
     clear(training.replay);
@@ -96,6 +100,7 @@ struct Dqn : OffPolicy {
     T value_sum;
     const T loss = update_critic(device, training, value_sum);
     learner.progress.updates++;
+    update_average(device, training, learner.critic, learner.progress.updates);
     if (learner.progress.updates % hyper.target_update_interval == 0) {
       polyak_update<E::Critic::kParameterCount>(
           device, static_cast<T>(hyper.tau), learner.critic.values, learner.critic_target.values);
@@ -219,7 +224,7 @@ struct Dqn : OffPolicy {
 
   template <class E>
   static const PolicyNetwork<E>& policy(const Training<E>& training) {
-    return training.learner.critic;
+    return average_of(training, training.learner.critic);
   }
 
   template <class Device, class E, class Observation, class Action>
@@ -227,7 +232,7 @@ struct Dqn : OffPolicy {
                   Action& action) {
     Matrix<typename E::Scalar, 1, E::Critic::kOutputDim> values;
     MlpBuffer<typename E::Critic, 1> buffer;
-    forward(device, training.learner.critic, observation, values, buffer);
+    forward(device, policy(training), observation, values, buffer);
     take_outputs<typename E::Environment>(observation.data(), values.data(), action.data());
   }
 
@@ -287,6 +292,7 @@ struct Dqn : OffPolicy {
   static void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
     auto& learner = training.learner;
     for_each_tensor("critic", learner.critic, visitor);
+    for_each_average_tensor("critic_average", training, visitor);
     for_each_tensor("critic_target", learner.critic_target, visitor);
     visit_optimizer("critic_optimizer/first_moment", "critic_optimizer/second_moment",
                     "critic_optimizer/decay_power", learner.critic_optimizer, visitor);
