@@ -16,23 +16,29 @@ using training_run::Run;
 
 namespace {
 
-struct SmallDqn : CartpoleDqn {
-  using Scalar = double;
-  using Environment = CartPole<double>;
+struct SmallDqn : TaskExperiment<Dqn, CartPole<double>, 3> {
+  static constexpr const char* kName = "small-dqn";
+  struct Hyperparameters : DqnHyperparameters {
+    Hyperparameters() { train_freq = 2; }
+  };
   using Critic = Mlp<double, Dimensions<4, 3, 2>, Activation::tanh, Activation::identity>;
   static constexpr int kBatchSize = 6, kTileRows = 3, kReplayCapacity = 200;
-  static constexpr int kAveragedUpdates = 0;
 };
-struct AveragedDqn : SmallDqn {
-  struct Hyperparameters : SmallDqn::Hyperparameters {
-    Hyperparameters() { learning_starts = 20; }
-  };
+template <class E>
+struct Normalized : E {
+  static constexpr bool kNormalized = true;
+};
+template <class E>
+struct Averaged : E {
   static constexpr int kAveragedUpdates = 5;
 };
-struct AveragedFloatDqn : AveragedDqn {  // policy images are of float
+struct FloatDqn : Averaged<Normalized<SmallDqn>> {  // policy images are of float
   using Scalar = float;
   using Environment = CartPole<float>;
   using Critic = Mlp<float, Dimensions<4, 3, 2>, Activation::tanh, Activation::identity>;
+  struct Hyperparameters : SmallDqn::Hyperparameters {
+    Hyperparameters() { learning_starts = 20; }
+  };
 };
 
 using Network = SmallDqn::Critic;
@@ -129,8 +135,9 @@ TEST_CASE("tiles change no bit, and a run goes on from a checkpoint with the sam
 }
 
 TEST_CASE("the policy is the critic's average, and learning does not know of it") {
-  Run<AveragedDqn> run(9);
+  Run<Averaged<SmallDqn>> run(9);
   Run<SmallDqn> plain(9);
+  run.training.hyperparameters.learning_starts = 20;
   plain.training.hyperparameters.learning_starts = 20;
   initialize(Generic{}, run.training);
   initialize(Generic{}, plain.training);
@@ -164,8 +171,62 @@ TEST_CASE("the policy is the critic's average, and learning does not know of it"
   }
 }
 
-TEST_CASE("with an average, a run goes on from any of its states, on any device") {
-  training_run::check_goes_on<AveragedFloatDqn>(Generic{}, 60);
+// Of mean 0.5 and deviation 2, and so well known that no further observation tells.
+template <class T, int D>
+void fix(Normalizer<T, D>& normalizer) {
+  normalizer.count = 1e30;
+  for (int i = 0; i < D; i++) {
+    normalizer.mean[i] = 0.5;
+    normalizer.sum_of_squares[i] = (4 - kNormalizerEpsilon) * normalizer.count;
+  }
+  apply_moments(normalizer);
+}
+
+TEST_CASE("with a normalizer, the critic sees normalized observations wherever it is asked") {
+  using E = Normalized<SmallDqn>;
+  Run<E> run(4);
+  Run<SmallDqn> plain(4);  // its first layer has the normalizer in its weights
+  for (auto* hyper : {&run.training.hyperparameters, &plain.training.hyperparameters}) {
+    hyper->learning_starts = 20;
+    hyper->exploration_initial_eps = hyper->exploration_final_eps = 0.2f;
+    hyper->learning_rate = 0;
+  }
+  initialize(Generic{}, run.training);
+  initialize(Generic{}, plain.training);
+  fix(run.learner->normalizer);
+  for (auto* network : {&plain.learner->critic, &plain.learner->critic_target}) {
+    for (int i = 0; i < 3; i++) {
+      for (int k = 0; k < 4; k++) {
+        double& weight = network->weights(0)[k * 3 + i];
+        weight /= 2;
+        network->bias(0)[i] -= 0.5 * weight;
+      }
+    }
+  }
+  for (int step = 0; step < 150; step++) {
+    const auto report = run.step(Generic{});
+    const auto as_plain = plain.step(Generic{});
+    REQUIRE(report.metrics.epsilon == as_plain.metrics.epsilon);
+    if (is_known(report.metrics.loss)) {
+      REQUIRE(report.metrics.loss == doctest::Approx(as_plain.metrics.loss).epsilon(1e-5));
+      REQUIRE(report.metrics.q_value == doctest::Approx(as_plain.metrics.q_value).epsilon(1e-5));
+    }
+    REQUIRE(run.replay->action[run.replay->position] == plain.replay->action[run.replay->position]);
+  }
+  CHECK(run.learner->progress.updates > 60);
+  CHECK(evaluate(Generic{}, run.training).mean == evaluate(Generic{}, plain.training).mean);
+}
+
+TEST_CASE("each observation that an action answers is taken in once") {
+  Run<Normalized<SmallDqn>> run(4);
+  initialize(Generic{}, run.training);
+  CHECK(run.learner->normalizer.count == 1);
+  run.train(Generic{}, 30);
+  CHECK(run.learner->normalizer.count == 31);
+}
+
+TEST_CASE("with normalizer and average, a run goes on from any of its states, on any device") {
+  training_run::check_goes_on<FloatDqn>(Generic{}, 60);
 }
 
 TEST_CASE("a state with an action that is no choice is refused") {

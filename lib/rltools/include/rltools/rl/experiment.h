@@ -207,7 +207,7 @@ struct MirrorContract {
   }
 };
 
-// True if an experiment of TD3 or SAC learns from observations that a running normalizer
+// True if an experiment of TD3, SAC or DQN learns from observations that a running normalizer
 // (rl/normalizer.h) has scaled, which it says by `kNormalized = true`. PPO has one anyway.
 template <class E>
 constexpr bool kIsNormalized = detail::States_kNormalized<E>::value;

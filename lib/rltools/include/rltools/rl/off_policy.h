@@ -154,12 +154,15 @@ struct IntoReplay {
 
 }  // namespace detail
 
-// Begin the first episodes; the replay buffer has their first observations.
+// Begin the first episodes; the replay buffer has their first observations, and so has the
+// normalizer.
 template <class Device, class E>
 void begin_episodes(Device device, Training<E>& training) {
   begin_all(device, environment_of(training), training.learner.environments,
             training.hyperparameters.seed,
             [&](int index) { return advance(buffer_of(training.replay, index)); });
+  if constexpr (kIsNormalized<E>) initialize(training.learner.normalizer);
+  update_normalizer(training);
 }
 
 // Take `action` (environments, ActionDim) in the environments and store the transitions; fill the
@@ -197,6 +200,20 @@ void update_normalizer([[maybe_unused]] Training<E>& training) {
     }
     update_moments(training.learner.normalizer, present.data(), kEnvironmentCount<E>);
     average_over_mirrors(training, training.learner.normalizer);
+  }
+}
+
+// Return an observation (1, ObservationDim) as the policy sees it.
+template <class E, class Observation>
+decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
+                              const Observation& observation) {
+  if constexpr (kIsNormalized<E>) {
+    constexpr int kObservation = E::Environment::kObservationDim;
+    Matrix<typename E::Scalar, 1, kObservation> seen;
+    normalize_part<kObservation>(training.learner.normalizer, observation.data(), seen.data());
+    return seen;
+  } else {
+    return (observation);
   }
 }
 

@@ -49,28 +49,12 @@ void initialize_actor_and_critics(Device device, Training<E>& training) {
   reset_progress(training);
   clear(training.replay);
   begin_episodes(device, training);
-  if constexpr (kIsNormalized<E>) initialize(learner.normalizer);
-  update_normalizer(training);
 }
 
 // Return the actor whose actions count when training is over: its average, where one is kept.
 template <class E>
 const typename E::Actor& policy_actor(const Training<E>& training) {
   return average_of(training, training.learner.actor);
-}
-
-// Return an observation (1, ObservationDim) as the actor sees it.
-template <class E, class Observation>
-decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
-                              const Observation& observation) {
-  if constexpr (kIsNormalized<E>) {
-    constexpr int kObservation = E::Environment::kObservationDim;
-    Matrix<typename E::Scalar, 1, kObservation> seen;
-    normalize_part<kObservation>(training.learner.normalizer, observation.data(), seen.data());
-    return seen;
-  } else {
-    return (observation);
-  }
 }
 
 // ---- Learning -----------------------------------------------------------------------------------
