@@ -30,7 +30,7 @@ MASKS_OF_ONE = ((3, None, 4, 5, None),)
 UPDATES, BATCH, STRIDE = 6, 32, 7
 HYPERPARAMETERS = (
     *("learning_rate", "beta1", "beta2", "epsilon", "gamma", "tau", "target_update_interval"),
-    *("double_dqn", "lr_end_factor", "steps", "learning_starts"),
+    *("double_dqn", "lr_end_factor", "steps", "learning_starts", "reward_scale"),
 )
 
 
@@ -117,7 +117,8 @@ def dqn_update(
         best = judge.masked_fill(~may, -torch.inf).argmax(1, keepdim=True)
         if update == 0:
             assert (best != judge.argmax(1, keepdim=True)).any(), "no mask counts"
-        target = batch["reward"] + hyper["gamma"] * batch["not_terminated"] * values.gather(1, best)
+        reward = hyper["reward_scale"] * batch["reward"]
+        target = reward + hyper["gamma"] * batch["not_terminated"] * values.gather(1, best)
     value = nets["critic"](batch["observation"]).gather(1, batch["action"].long())
     loss = functional.smooth_l1_loss(value, target)
     optimizer.zero_grad()

@@ -14,6 +14,19 @@ struct DqnMistakes : PendulumTd3 {
   using Actor = ReluMlp<float, Activation::tanh, 4, 8, 1>;
   using Critic = ReluMlp<float, Activation::identity, 5, 8, 1>;
 };
+#elif defined(RLT_MASKS_AND_NORMALIZER)
+// variant: RLT_MASKS_AND_NORMALIZER
+// says: the experiment is kNormalized, and the environment's observations forbid choices: PPO
+struct MaskedCartPole : CartPole<float> {
+  static constexpr Channel kObservations[] = {{"cart_position", "m", -2.4f, 2.4f},
+                                              {"pole_angle", "rad", -0.2f, 0.2f},
+                                              {"push:left", "1", 0.0f, 1.0f},
+                                              {"push:right", "1", 0.0f, 1.0f}};
+};
+struct DqnMistakes : CartpoleDqn {
+  using Environment = MaskedCartPole;
+  static constexpr bool kNormalized = true;
+};
 #else
 struct DqnMistakes : CartpoleDqn {
   // variant: RLT_ACTION_IS_A_NUMBER

@@ -2,8 +2,8 @@
 // some of them, at times all of an action.
 #pragma once
 
-#include "cartpole_dqn.h"
 #include "point_experiments.h"
+#include "rltools/rl/algorithms/dqn.h"
 
 namespace rlt {
 
@@ -81,10 +81,9 @@ struct TwoChoicesPpoOf : PointPpoOf<Number> {
 };
 
 template <class Number>
-struct OneChoiceDqnOf : CartpoleDqn {
+struct OneChoiceDqnOf : TaskExperiment<Dqn, OneChoicePoint<Number>, 16> {
   static constexpr const char* kName = "one-choice-dqn";
-  using Scalar = Number;
-  using Environment = OneChoicePoint<Number>;
+  using Hyperparameters = DqnHyperparameters;
   using Critic = Mlp<Number, Dimensions<6, 16, 12, 5>, Activation::relu, Activation::identity>;
   static constexpr int kEpisodeSteps = 7, kBatchSize = 32, kTileRows = 8, kReplayCapacity = 200;
 };

@@ -230,7 +230,7 @@ TEST_CASE("the policy is the actor's average, and learning does not know of it")
   begin(run);
   begin(plain);
   const auto& actor = run.learner->actor.values;
-  const auto& average = run.learner->actor_average.values;
+  const auto& average = run.learner->average.values;
   std::vector<float> before(std::begin(actor), std::end(actor));
   std::vector<double> expected(before.begin(), before.end());
   int updates = 0;
@@ -257,7 +257,7 @@ TEST_CASE("the policy is the actor's average, and learning does not know of it")
   run.learner->actor = {};  // what acts when training is over does not ask it
   Run<E> other(10);
   begin(other);
-  other.learner->actor_average = run.learner->actor_average;
+  other.learner->average = run.learner->average;
   other.learner->normalizer = run.learner->normalizer;
   const Matrix<float, 1, kSeenByPolicy> observation{{0.3f, 52.0f, -0.2f}};
   Matrix<float, 1, kAction> action, of_other;

@@ -183,6 +183,7 @@ struct DqnUpdates {
     if (name == "plain") {
       h.double_dqn = 0;
       h.gamma = 0.9f;
+      h.reward_scale = 1.75f;
       h.tau = 0.1f;
       h.target_update_interval = 1;
       h.learning_rate = 0.03f;
@@ -207,7 +208,8 @@ struct DqnUpdates {
             number(h.double_dqn),
             h.lr_end_factor,
             number(h.steps),
-            number(h.learning_starts)};
+            number(h.learning_starts),
+            h.reward_scale};
   }
 };
 

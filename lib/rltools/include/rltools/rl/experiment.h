@@ -207,13 +207,14 @@ struct MirrorContract {
   }
 };
 
-// True if an experiment of TD3 or SAC learns from observations that a running normalizer
+// True if an experiment of TD3, SAC or DQN learns from observations that a running normalizer
 // (rl/normalizer.h) has scaled, which it says by `kNormalized = true`. PPO has one anyway.
 template <class E>
 constexpr bool kIsNormalized = detail::States_kNormalized<E>::value;
 
-// Over how many of the actor's updates its weights are averaged (rl/off_policy.h): of an experiment
-// of TD3 or SAC that states kAveragedUpdates. 0, as of all others: the policy is the actor itself.
+// Over how many updates the weights of the policy's network, TD3's and SAC's actor and DQN's
+// critic, are averaged (rl/off_policy.h): of an experiment that states kAveragedUpdates. 0, as of
+// all others: the policy is the network that learns.
 template <class E>
 constexpr int kAveragedUpdates = detail::AveragedUpdates<E>::value;
 

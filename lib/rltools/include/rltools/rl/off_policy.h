@@ -67,6 +67,15 @@ bool normalizes([[maybe_unused]] const Training<E>& training) {
   }
 }
 
+// The average of the weights of a kAveragedUpdates experiment's `Network`, which is its policy. A
+// base of the learner, for it to take no space elsewhere.
+template <class E, class Network, bool Kept = (kAveragedUpdates<E> > 0)>
+struct WithAverage {};
+template <class E, class Network>
+struct WithAverage<E, Network, true> {
+  Network average;
+};
+
 // Defaults of a task of Gymnasium's.
 template <class Hyperparameters>
 struct OffPolicyTaskHyperparameters : Hyperparameters {
@@ -145,12 +154,15 @@ struct IntoReplay {
 
 }  // namespace detail
 
-// Begin the first episodes; the replay buffer has their first observations.
+// Begin the first episodes; the replay buffer has their first observations, and so has the
+// normalizer.
 template <class Device, class E>
 void begin_episodes(Device device, Training<E>& training) {
   begin_all(device, environment_of(training), training.learner.environments,
             training.hyperparameters.seed,
             [&](int index) { return advance(buffer_of(training.replay, index)); });
+  if constexpr (kIsNormalized<E>) initialize(training.learner.normalizer);
+  update_normalizer(training);
 }
 
 // Take `action` (environments, ActionDim) in the environments and store the transitions; fill the
@@ -191,6 +203,20 @@ void update_normalizer([[maybe_unused]] Training<E>& training) {
   }
 }
 
+// Return an observation (1, ObservationDim) as the policy sees it.
+template <class E, class Observation>
+decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
+                              const Observation& observation) {
+  if constexpr (kIsNormalized<E>) {
+    constexpr int kObservation = E::Environment::kObservationDim;
+    Matrix<typename E::Scalar, 1, kObservation> seen;
+    normalize_part<kObservation>(training.learner.normalizer, observation.data(), seen.data());
+    return seen;
+  } else {
+    return (observation);
+  }
+}
+
 // ---- A batch ------------------------------------------------------------------------------------
 
 // Draw a batch of transitions into the scratch memory: observation, next_observation,
@@ -213,6 +239,42 @@ void gather_batch(Device device, Training<E>& training) {
                                                       scratch.observation_action.data());
   }
 }
+
+// ---- The average of the policy's network --------------------------------------------------------
+
+// Set the average to the network's first weights, where one is kept.
+template <class E, class Network>
+void begin_average([[maybe_unused]] Training<E>& training,
+                   [[maybe_unused]] const Network& network) {
+  if constexpr (kAveragedUpdates<E> > 0) training.learner.average = network;
+}
+
+// Move the average after the `update`-th update of the network, from 1, by a share of
+// 1 / min(update, kAveragedUpdates) of the way: the mean of all of its weights, and then one in
+// which earlier ones fade (the averaging of Polyak and Juditsky, SIAM J. Control Optim. 30, 1992).
+template <class Device, class E, class Network>
+void update_average([[maybe_unused]] Device device, [[maybe_unused]] Training<E>& training,
+                    [[maybe_unused]] const Network& network,
+                    [[maybe_unused]] std::uint32_t update) {
+  if constexpr (kAveragedUpdates<E> > 0) {
+    using T = typename E::Scalar;
+    const auto count = math::minimum(static_cast<T>(update), static_cast<T>(kAveragedUpdates<E>));
+    polyak_update<Network::kParameterCount>(device, T(1) / count, network.values,
+                                            training.learner.average.values);
+  }
+}
+
+// Return the average of the network, where one is kept, else the network.
+template <class E, class Network>
+const Network& average_of([[maybe_unused]] const Training<E>& training, const Network& network) {
+  if constexpr (kAveragedUpdates<E> > 0) {
+    return training.learner.average;
+  } else {
+    return network;
+  }
+}
+
+// ---- Learning -----------------------------------------------------------------------------------
 
 // Return Adam's parameters, with the hyperparameters' learning rate.
 template <class E>
@@ -280,6 +342,16 @@ void for_each_replay_tensor(ReplayBuffer<T, S, O, A>& replay, Visitor&& visitor,
 template <class Buffer, int N, class Visitor>
 void for_each_replay_tensor(ReplayBuffers<Buffer, N>& replay, Visitor&& visitor) {
   for_each_replay_tensor(replay.buffer[0], visitor, N);
+}
+
+// Visit the average, where one is kept.
+template <class E, class Visitor>
+void for_each_average_tensor([[maybe_unused]] const char* name,
+                             [[maybe_unused]] Training<E>& training,
+                             [[maybe_unused]] Visitor&& visitor) {
+  if constexpr (kAveragedUpdates<E> > 0) {
+    for_each_tensor(name, training.learner.average, visitor);
+  }
 }
 
 // Visit normalizer, environments, progress and replay buffers.

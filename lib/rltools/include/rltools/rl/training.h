@@ -74,12 +74,13 @@ struct AlgorithmContract {
     RLT_REQUIRE(Reads::kMirrored || !detail::States_kMirrored<E>::value,
                 "the experiment states kMirrored, which its algorithm does not read: TD3, SAC and "
                 "PPO do");
-    RLT_REQUIRE(Reads::kNormalized || !detail::States_kNormalized<E>::value,
-                "the experiment states kNormalized, which its algorithm does not read: TD3 and SAC "
-                "do, and PPO and distillation have a hyperparameter, norm_obs");
+    RLT_REQUIRE(
+        Reads::kNormalized || !detail::States_kNormalized<E>::value,
+        "the experiment states kNormalized, which its algorithm does not read: TD3, SAC and "
+        "DQN do, and PPO and distillation have a hyperparameter, norm_obs");
     RLT_REQUIRE(Reads::kAveragedUpdates || !detail::States_kAveragedUpdates<E>::value,
-                "the experiment states kAveragedUpdates, which its algorithm does not read: TD3 "
-                "and SAC do");
+                "the experiment states kAveragedUpdates, which its algorithm does not read: TD3, "
+                "SAC and DQN do");
     return kept;
   }
 };

@@ -13,18 +13,9 @@
 
 namespace rlt {
 
-// The actor's average of a kAveragedUpdates experiment, which is its policy. A base of the learner,
-// for it to take no space elsewhere.
-template <class E, bool Kept = (kAveragedUpdates<E> > 0)>
-struct WithAverage {};
-template <class E>
-struct WithAverage<E, true> {
-  typename E::Actor actor_average;
-};
-
 // The state of both algorithms: the networks that learn, and the progress of the run.
 template <class E>
-struct TwinCriticsLearner : WithNormalizer<E>, WithAverage<E> {
+struct TwinCriticsLearner : WithNormalizer<E>, WithAverage<E, typename E::Actor> {
   typename E::Actor actor;
   typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
   AdamState<typename E::Actor> actor_optimizer;
@@ -50,7 +41,7 @@ void initialize_actor_and_critics(Device device, Training<E>& training) {
   initialize_kaiming(device, learner.critic_2, seed, 2);
   make_symmetric(training, learner.actor, learner.critic_1);
   make_symmetric(training, learner.actor, learner.critic_2);
-  if constexpr (kAveragedUpdates<E> > 0) learner.actor_average = learner.actor;
+  begin_average(training, learner.actor);
   learner.critic_1_target = learner.critic_1;
   learner.critic_2_target = learner.critic_2;
   initialize(learner.critic_1_optimizer);
@@ -58,32 +49,12 @@ void initialize_actor_and_critics(Device device, Training<E>& training) {
   reset_progress(training);
   clear(training.replay);
   begin_episodes(device, training);
-  if constexpr (kIsNormalized<E>) initialize(learner.normalizer);
-  update_normalizer(training);
 }
 
 // Return the actor whose actions count when training is over: its average, where one is kept.
 template <class E>
 const typename E::Actor& policy_actor(const Training<E>& training) {
-  if constexpr (kAveragedUpdates<E> > 0) {
-    return training.learner.actor_average;
-  } else {
-    return training.learner.actor;
-  }
-}
-
-// Return an observation (1, ObservationDim) as the actor sees it.
-template <class E, class Observation>
-decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
-                              const Observation& observation) {
-  if constexpr (kIsNormalized<E>) {
-    constexpr int kObservation = E::Environment::kObservationDim;
-    Matrix<typename E::Scalar, 1, kObservation> seen;
-    normalize_part<kObservation>(training.learner.normalizer, observation.data(), seen.data());
-    return seen;
-  } else {
-    return (observation);
-  }
+  return average_of(training, training.learner.actor);
 }
 
 // ---- Learning -----------------------------------------------------------------------------------
@@ -96,22 +67,14 @@ void set_critic_input(Device device, Training<E>& training, const Observation& o
       device, observation.data(), scratch.action.data(), scratch.critic_input.data());
 }
 
-// Take one Adam step of the actor by scratch.actor_gradient, its `update`-th from 1. Its average
-// moves by a share of 1 / min(update, kAveragedUpdates) of the way: the mean of all of its values,
-// and then one in which earlier ones fade (the averaging of Polyak and Juditsky, SIAM J. Control
-// Optim. 30, 1992).
+// Take one Adam step of the actor by scratch.actor_gradient, its `update`-th from 1.
 template <class Device, class E>
-void step_actor(Device device, Training<E>& training, [[maybe_unused]] std::uint32_t update) {
+void step_actor(Device device, Training<E>& training, std::uint32_t update) {
   auto& learner = training.learner;
   auto& gradient = training.scratch.actor_gradient;
   average_actor_over_mirrors(training, gradient);
   adam_step(device, adam_parameters(training), learner.actor_optimizer, gradient, learner.actor);
-  if constexpr (kAveragedUpdates<E> > 0) {
-    using T = typename E::Scalar;
-    const auto count = math::minimum(static_cast<T>(update), static_cast<T>(kAveragedUpdates<E>));
-    polyak_update<E::Actor::kParameterCount>(device, T(1) / count, learner.actor.values,
-                                             learner.actor_average.values);
-  }
+  update_average(device, training, learner.actor, update);
 }
 
 // Take one Adam step of a critic by its gradient.
@@ -169,9 +132,7 @@ struct TwinCriticsContract {
 template <class E, class Visitor>
 void for_each_actor_tensor(Training<E>& training, Visitor&& visitor) {
   for_each_tensor("actor", training.learner.actor, visitor);
-  if constexpr (kAveragedUpdates<E> > 0) {
-    for_each_tensor("actor_average", training.learner.actor_average, visitor);
-  }
+  for_each_average_tensor("actor_average", training, visitor);
 }
 
 template <class E, class Visitor>

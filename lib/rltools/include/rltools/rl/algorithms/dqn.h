@@ -23,6 +23,7 @@ namespace rlt {
   X(float, lr_end_factor, 1, 0, 1, "",                                                           \
     "Factor of the learning rate at the end; falls evenly to it.")                               \
   X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                        \
+  X(float, reward_scale, 1, 1e-6, 1e6, "", "Factor of rewards in learning.")                     \
   X(float, tau, 0.01, 0, 1, "", "Share of the trained weights in each target update.")           \
   X(std::uint32_t, target_update_interval, 1, 1, 4294967295.0, "updates",                        \
     "Updates from one of the target network to the next.")                                       \
@@ -47,11 +48,14 @@ RLT_DEFINE_METRICS(DqnMetrics, RLT_DQN_METRICS)
 struct Dqn : OffPolicy {
   static constexpr const char* kName = "DQN";
   using Metrics = DqnMetrics;
+  struct Reads : ReadsNothing {
+    static constexpr bool kNormalized = true, kAveragedUpdates = true;
+  };
 
   // ---- What is learned --------------------------------------------------------------------------
 
   template <class E>
-  struct Learner {
+  struct Learner : WithNormalizer<E>, WithAverage<E, typename E::Critic> {
     typename E::Critic critic, critic_target;
     AdamState<typename E::Critic> critic_optimizer;
     Environments<E> environments;
@@ -63,6 +67,7 @@ struct Dqn : OffPolicy {
     auto& learner = training.learner;
     initialize_kaiming(device, learner.critic, training.hyperparameters.seed, 0);
     learner.critic_target = learner.critic;
+    begin_average(training, learner.critic);
     rlt::initialize(learner.critic_optimizer);
     reset_progress(training);
     clear(training.replay);
@@ -88,14 +93,17 @@ struct Dqn : OffPolicy {
     explore(device, training, action);
     report.metrics.epsilon = static_cast<float>(epsilon(training));
     collect(device, training, action.data(), report);
+    if (!report.finite || report.lost) return report;
+    update_normalizer(training);
     const std::uint32_t step = learner.progress.step;
     const bool is_due = step / kEnvironments % hyper.train_freq == 0;
-    if (!report.finite || report.lost || step <= hyper.learning_starts || !is_due) return report;
+    if (step <= hyper.learning_starts || !is_due) return report;
     gather_batch(device, training);
     compute_target_values(device, training);
     T value_sum;
     const T loss = update_critic(device, training, value_sum);
     learner.progress.updates++;
+    update_average(device, training, learner.critic, learner.progress.updates);
     if (learner.progress.updates % hyper.target_update_interval == 0) {
       polyak_update<E::Critic::kParameterCount>(
           device, static_cast<T>(hyper.tau), learner.critic.values, learner.critic_target.values);
@@ -128,27 +136,29 @@ struct Dqn : OffPolicy {
     const bool is_random = is_warming_up(training);
     const T share = epsilon(training);
     Matrix<T, kCount, E::Critic::kOutputDim> values;
-    const auto present = current_observations(training);
     if (!is_random) {
-      forward(device, training.learner.critic, present, values, training.scratch.exploring_buffer);
+      forward(device, training.learner.critic, current_observations(training), values,
+              training.scratch.exploring_buffer);
     }
     for (int i = 0; i < kCount; i++) {
       const auto number = static_cast<std::uint32_t>(i);
       const bool explores = is_random || uniform<T>({seed, Purpose::exploration, step, number}, 0,
                                                     T(0), T(1)) < share;
+      const T* observation = current_observation(buffer_of(training.replay, i));
       if (explores) {
-        choose_uniformly<Environment>({seed, Purpose::warmup_action, step, number}, present.row(i),
+        choose_uniformly<Environment>({seed, Purpose::warmup_action, step, number}, observation,
                                       action.row(i));
       } else {
-        take_outputs<Environment>(present.row(i), values.row(i), action.row(i));
+        take_outputs<Environment>(observation, values.row(i), action.row(i));
       }
     }
   }
 
-  // target_value = reward + gamma (1 - terminated) Q'(s', a'), where a' is the choice that Q'
-  // values most in s', or the trained network where double_dqn is.
+  // target_value = reward_scale reward + gamma (1 - terminated) Q'(s', a'), where a' is the choice
+  // that Q' values most in s', or the trained network where double_dqn is.
   template <class Device, class E>
   static void compute_target_values(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
     constexpr int kTile = E::kTileRows, kChoices = kOutputDim<typename E::Environment>;
     auto& scratch = training.scratch;
     const auto& hyper = training.hyperparameters;
@@ -166,10 +176,12 @@ struct Dqn : OffPolicy {
           return is_allowed<typename E::Environment>(seen, choice);
         });
         scratch.value(row, 0) = scratch.target_values(row, best);
+        scratch.scaled_reward(row, 0) =
+            static_cast<T>(hyper.reward_scale) * scratch.reward(first + row, 0);
       }
-      discounted_targets<kTile>(device, static_cast<typename E::Scalar>(hyper.gamma),
-                                scratch.reward.row(first), scratch.not_terminated.row(first),
-                                scratch.value.data(), scratch.target_value.row(first));
+      discounted_targets<kTile>(device, static_cast<T>(hyper.gamma), scratch.scaled_reward.data(),
+                                scratch.not_terminated.row(first), scratch.value.data(),
+                                scratch.target_value.row(first));
     }
   }
 
@@ -219,7 +231,7 @@ struct Dqn : OffPolicy {
 
   template <class E>
   static const PolicyNetwork<E>& policy(const Training<E>& training) {
-    return training.learner.critic;
+    return average_of(training, training.learner.critic);
   }
 
   template <class Device, class E, class Observation, class Action>
@@ -227,7 +239,7 @@ struct Dqn : OffPolicy {
                   Action& action) {
     Matrix<typename E::Scalar, 1, E::Critic::kOutputDim> values;
     MlpBuffer<typename E::Critic, 1> buffer;
-    forward(device, training.learner.critic, observation, values, buffer);
+    forward(device, policy(training), seen_by_policy(training, observation), values, buffer);
     take_outputs<typename E::Environment>(observation.data(), values.data(), action.data());
   }
 
@@ -251,6 +263,9 @@ struct Dqn : OffPolicy {
       RLT_REQUIRE(
           (std::is_base_of_v<DqnHyperparameters, typename E::Hyperparameters>),
           "the experiment's Hyperparameters are not DqnHyperparameters nor derived from it");
+      RLT_REQUIRE(!kIsNormalized<E> || !kChoiceMasks<Environment>.any,
+                  "the experiment is kNormalized, and the environment's observations forbid "
+                  "choices: PPO learns with both");
       RLT_REQUIRE(Environment::kPrivilegedDim == 0,
                   "DQN has no critic beside its policy, which could see privileged observations");
       RLT_REQUIRE(Size<E::Critic::kInputDim>::template kIs<Environment::kObservationDim>,
@@ -287,6 +302,7 @@ struct Dqn : OffPolicy {
   static void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
     auto& learner = training.learner;
     for_each_tensor("critic", learner.critic, visitor);
+    for_each_average_tensor("critic_average", training, visitor);
     for_each_tensor("critic_target", learner.critic_target, visitor);
     visit_optimizer("critic_optimizer/first_moment", "critic_optimizer/second_moment",
                     "critic_optimizer/decay_power", learner.critic_optimizer, visitor);
@@ -310,7 +326,7 @@ struct Dqn : OffPolicy {
 
     // A tile of it.
     Matrix<T, kTile, kChoices> values, target_values, values_gradient;
-    Matrix<T, kTile, 1> value, value_gradient;
+    Matrix<T, kTile, 1> value, value_gradient, scaled_reward;
     MlpBuffer<typename E::Critic, kTile> buffer;
     GradientBuffer<T, kTile, E::Critic::widest_hidden()> gradient_buffer;
 
