@@ -20,7 +20,7 @@ from tree_copies import copy_of_tree
 OWN = Path(__file__).parent / "own_project"
 INSTALLED = (
     *("CMakeLists.txt", "LICENSE", "boards", "cmake", "experiments", "firmware", "lib"),
-    *("toolchains", "host/native", "host/rltools_host", "host/rlt"),
+    *("toolchains", "host/native", "host/requirements", "host/rltools_host", "host/rlt"),
     "integrations/c",
 )
 

@@ -23,7 +23,7 @@ from rltools_host.commands.options import (
 from rltools_host.commands.train import close, run_group, streams, task_request
 from rltools_host.environments.task import is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.lines import columns, folded, plural
+from rltools_host.lines import columns, folded, plural, wrapped
 from rltools_host.runs.group import STUDY, seed_ranges
 from rltools_host.runs.names import is_group
 from rltools_host.screen.group_screen import make_group_screen
@@ -180,7 +180,7 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     group = near_path(Path(document["group"]))
     head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
-    notes = time_lines(document)
+    notes = time_lines(document, width)
     resume = [f"  next  {document['resume']}"] if document["resume"] else []
     if not valued:
         first = head if trials else "no trial has finished yet"
@@ -203,21 +203,21 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
 LEAST_S = 5.0  # that is told
 
 
-def time_lines(document: Mapping[str, Any]) -> list[str]:
+def time_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """Return lines on what took the time besides training, and on other commands' trials."""
     lines = []
     before, compiling = document["prepared_s"], document["compiling_s"]
     if before + compiling >= LEAST_S:
         lines.append(
-            f"  {before:.0f} s went into compiling before the first run, and {compiling:.0f} s of "
+            f"{before:.0f} s went into compiling before the first run, and {compiling:.0f} s of "
             "the runs into programs of their sizes, which are kept"
         )
     if count := document["elsewhere"]:
         lines.append(
-            f"  {plural(count, 'trial')} of other commands have not ended: where such a command "
+            f"{plural(count, 'trial')} of other commands have not ended: where such a command "
             "was killed, start it again, or give more --trials"
         )
-    return lines
+    return [part for line in lines for part in wrapped(line, width, "  ", "    ")]
 
 
 TUNE_EXAMPLE = "tune pendulum-td3 --trials 20"
