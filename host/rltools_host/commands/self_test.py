@@ -61,7 +61,7 @@ class Workbench:
             text=True,
         )
 
-    def call(self, *words: str) -> dict[str, Any]:
+    def call(self, *words: str) -> Any:
         """Return the JSON object of a command; raise RefusedError with its last line otherwise."""
         with self.start(*words) as process:
             try:
@@ -72,8 +72,7 @@ class Workbench:
             if process.returncode != 0:
                 last = (errors.strip() or f"exit code {process.returncode}").splitlines()[-1]
                 raise RefusedError(f"{' '.join(words)}: {last}")
-        document: dict[str, Any] = json.loads(output.splitlines()[-1])
-        return document
+        return json.loads(output.splitlines()[-1])
 
     def train(self, steps: int, threads: int) -> str:
         """Return how the final state of a training compares with the known one."""
@@ -148,7 +147,7 @@ def run(json_output: bool = False) -> int:
     return 0 if succeeded else RefusedError.exit_code
 
 
-def machine() -> dict[str, Any]:
+def machine() -> dict[str, str | int | None]:
     """Return what a reader of the result must know of this machine."""
     compiler = load_toolchain("host")
     return {
