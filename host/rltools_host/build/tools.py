@@ -386,13 +386,15 @@ def create_environment(lock: int) -> None:
     print(f"Setting up .venv{again}", file=sys.stderr)
     # Its versioned name: once the system moves on to another Python, .venv counts as missing.
     interpreter = os.path.realpath(sys.executable)
+    environment = dict(os.environ)
     if uv:
         command = [uv, "venv", "--quiet", "--seed", "--python", interpreter]
+        environment = environment_of_uv()
     else:
         command = [interpreter, "-I", "-m", "venv", *(["--without-pip"] if pip else [])]
     command += ["--clear", str(TREE.virtual_environment)]
     environment_stamp().unlink(missing_ok=True)
-    result = run_quietly(command, environment_of_uv(), lock)
+    result = run_quietly(command, environment, lock)
     if result.returncode == 0 and pip:
         result = install_pip(pip, lock)
     if result.returncode != 0:

@@ -23,7 +23,6 @@ from rltools_host.build.toolchains import load_toolchain
 from rltools_host.errors import RefusedError, RltError
 from rltools_host.runs import provenance
 from rltools_host.tree import MARKER, TREE, VARIABLE
-from rltools_host.web.site import known_states
 
 EXPERIMENT = "pendulum-td3"
 SHORT, WHOLE = 300, 10_000  # steps whose final states are known
@@ -76,6 +75,8 @@ class Workbench:
 
     def train(self, steps: int, threads: int) -> str:
         """Return how the final state of a training compares with the known one."""
+        from rltools_host.web.site import known_states  # imported late: `rlt doctor` needs none
+
         known = {(state["experiment"], state["steps"]): state["hash"] for state in known_states()}
         expected = known[EXPERIMENT, steps]
         words = ("train", EXPERIMENT, "--board", "host-threads", "--threads", str(threads))
@@ -93,6 +94,8 @@ class Workbench:
 
     def storage(self) -> str:
         """Return how many pushes were killed, after each of which a whole policy acts."""
+        from rltools_host.web.site import known_states
+
         states = {state["hash"] for state in known_states() if state["experiment"] == EXPERIMENT}
         for after_s in KILLED_AFTER_S:
             with self.start("push", f"runs/{SHORT}-1", "--board", "host") as process:
