@@ -63,9 +63,17 @@ def state_of(run: Path) -> str:
 
 
 def children_of(pid: int) -> list[int]:
-    text = (Path("/proc") / str(pid) / "task" / str(pid) / "children").read_text()
+    """None where it has ended."""
+    try:
+        text = (Path("/proc") / str(pid) / "task" / str(pid) / "children").read_text()
+    except OSError:
+        return []
     return [int(word) for word in text.split()]
 
 
 def command_of(pid: int) -> str:
-    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode(errors="replace")
+    """Empty where it has ended, which it may between being found and being asked."""
+    try:
+        return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
