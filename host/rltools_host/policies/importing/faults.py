@@ -31,6 +31,7 @@ FINALISTS = 3
 HOLDS = (2, 5, 10)  # steps for which an action is held
 ERRORS = 5.0  # minimum difference in standard errors
 SHARE = 0.2  # minimum cost of a fault, relative to the gain over no action
+GOAL_SHARE = 0.5  # of the way from no action to a solved task, which a restored policy has gone
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,9 +281,23 @@ class Search:
         if best is None:
             return finding
         others = [score for score, each in screened if not (best.is_rate and each.is_rate)]
-        if not is_fault(usual, restored, nothing, others):
+        least = least_return(self.target, nothing)
+        if restored.mean() < least or not is_fault(usual, restored, nothing, others):
             return finding
         return replace(finding, fault=best, restored=float(restored.mean()))
+
+
+def least_return(target: Target, idle: float) -> float:
+    """Return the return that a policy without its fault has at least, in the steps that are flown:
+    half of the way from that of no action to that of a solved task, where the task states one.
+
+    A policy that has hardly been trained may do far better by any of the faults, and not well.
+    """
+    assert target.task is not None
+    if target.task.solved_return is None:
+        return -np.inf
+    flown = min(1.0, MAX_STEPS / target.task.episode_steps)
+    return idle + GOAL_SHARE * (flown * target.task.solved_return - idle)
 
 
 def is_bad(usual: NDArray[np.float64], idle: float) -> bool:
