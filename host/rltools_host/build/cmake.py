@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from rltools_host.build import tools
+from rltools_host.build import prebuilt, tools
 from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.toolchains import COMPILER_CACHE
 from rltools_host.errors import BuildError, UsageError, unknown_name
@@ -329,11 +329,16 @@ def build_targets(
 ) -> Path:
     """Configure if necessary, build targets (none: all) and return the build tree.
 
-    An empty announcement prints nothing. With a `niceness` above 0 the compilers leave the
+    Where a wheel brought them, and there is no compiler, nothing is built. An empty announcement prints nothing. With a `niceness` above 0 the compilers leave the
     processors to other programs.
     """
+    own = directory is None and options is None
     directory = directory or PROJECT.board_build(board.firmware)
     require_place()
+    if own and prebuilt.files_of(board, targets):
+        with build_lock(directory):
+            if prebuilt.provide(board, targets, directory):
+                return directory
     tools.require(*required_tools(board))
     generate_protocol()
     with build_lock(directory):

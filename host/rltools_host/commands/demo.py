@@ -19,7 +19,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from rltools_host.build import cmake, experiments, firmware, tools
+from rltools_host.build import cmake, experiments, firmware, prebuilt, tools
 from rltools_host.build.boards import Board, load_board
 from rltools_host.build.toolchains import system_tools
 from rltools_host.commands.options import Json
@@ -180,15 +180,22 @@ def found_as(name: str) -> str:
     return Path(tool.stand_in).name if tool.is_stood_in else name
 
 
+def tools_for(board: Board, *others: str) -> tuple[str, ...]:
+    """Return the tools that the demo needs to build a board's program and others, and to run it."""
+    is_there = bool(prebuilt.files_of(board, [cmake.firmware_target(EXPERIMENT), *others]))
+    emulator = () if board.emulator is None else (board.emulator.program,)
+    return emulator if is_there else cmake.required_tools(board, to_run=True)
+
+
 def look_for_tools(story: Story) -> None:
-    """Install the compiler of this machine.
+    """Install the compiler of this machine, where the wheel did not bring the programs.
 
     Leave the board's part out where a tool for it is missing, unless only the board trains.
     """
     host = load_board(HOST_BOARD)
-    names = dict.fromkeys(cmake.required_tools(host))
+    names = dict.fromkeys(tools_for(host, f"describe-{EXPERIMENT}"))
     tools.require(*names)
-    of_board = cmake.required_tools(story.board, to_run=True)
+    of_board = tools_for(story.board)
     try:
         tools.require(*of_board)
         names |= dict.fromkeys(of_board)
@@ -196,8 +203,11 @@ def look_for_tools(story: Story) -> None:
         if not story.here:
             raise
         story.left_out = str(error)
-    found = dict.fromkeys(map(found_as, names))
-    story.say(f"found {', '.join(found)}")
+    if found := dict.fromkeys(map(found_as, names)):
+        story.say(f"found {', '.join(found)}")
+    if not names.keys() >= {*cmake.required_tools(host)}:
+        story.say("the programs came with the wheel, as there is no compiler")
+        return
     story.say("the rest takes about a minute of two processors, and some more to compile once")
 
 

@@ -156,6 +156,16 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def processor_features() -> frozenset[str]:
+    """Return what the processor can do beyond what all of its kind can, as Linux names it; nothing
+    where the system does not tell."""
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+        line = next((each for each in text.splitlines() if each.startswith("flags")), "")
+        return frozenset(line.partition(":")[2].split())
+    return frozenset()
+
+
 def is_root() -> bool:
     """Return whether this process may do everything."""
     return os.geteuid() == 0

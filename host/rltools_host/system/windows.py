@@ -144,6 +144,11 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def processor_features() -> frozenset[str]:
+    """Return nothing: the system does not tell by a name."""
+    return frozenset()
+
+
 def is_root() -> bool:
     """Return False: nothing is installed for all users here."""
     return False
