@@ -14,7 +14,7 @@ class ProgramsHook(BuildHookInterface):  # type: ignore[misc, type-arg]
 
     PLUGIN_NAME = "custom"
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
         """Add the folder and name the system, where RLT_PREBUILT is set."""
         if not (folder := os.environ.get("RLT_PREBUILT")):
             return

@@ -274,9 +274,16 @@ def run_ninja(
         raise fail(what, text, directory / "rlt-build.log")
 
 
-def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
-    """Return the names of the system tools that building for this board, or running, needs."""
+def required_tools(
+    board: Board, targets: Sequence[str] = (), *, to_run: bool = False
+) -> tuple[str, ...]:
+    """Return the names of the system tools that building for this board, or running, needs.
+
+    targets: of programs; none: of any program, also one that no wheel brings.
+    """
     emulator = (board.emulator.program,) if to_run and board.emulator is not None else ()
+    if prebuilt.files_of(board, targets):
+        return emulator
     return (*(tool.name for tool in board.toolchain.tools), *emulator)
 
 
@@ -329,8 +336,8 @@ def build_targets(
 ) -> Path:
     """Configure if necessary, build targets (none: all) and return the build tree.
 
-    Where a wheel brought them, and there is no compiler, nothing is built. An empty announcement prints nothing. With a `niceness` above 0 the compilers leave the
-    processors to other programs.
+    Where a wheel brought them, and there is no compiler, nothing is built. An empty announcement
+    prints nothing. With a `niceness` above 0 the compilers leave the processors to other programs.
     """
     own = directory is None and options is None
     directory = directory or PROJECT.board_build(board.firmware)

@@ -1,12 +1,13 @@
 """Programs that a wheel brings for computers without a compiler: prebuilt/<board>/ of the tree.
 
-host/wheel/build.py makes them. They are used as long as the tree has the sources that they were made
-from.
+host/wheel/build.py makes them. They are used as long as the tree has the sources that they were
+made from.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -22,6 +23,7 @@ from rltools_host.system import processor_features
 from rltools_host.tree import PROJECT, TREE
 
 CONTENT = "content.json"  # in a board's folder
+RECORD = "prebuilt.json"  # in a build tree: what was put there, by its SHA-256
 # Of the tree: what a program is made from.
 SOURCES = (
     *("CMakeLists.txt", "boards", "cmake", "experiments", "firmware", "host/native", "lib"),
@@ -112,10 +114,10 @@ def is_users() -> bool:
 def files_of(board: Board, targets: Sequence[str]) -> Mapping[str, str]:
     """Return the files of these targets with their SHA-256; none where one is to be compiled: on a
     computer with a compiler, of other sources, for another computer."""
-    if not targets or has_compiler(board):
+    content = content_of(folder_of(board)) if targets else None
+    if content is None or not content.targets.keys() >= set(targets):
         return {}
-    content = content_of(folder_of(board))
-    if content is None or not content.targets.keys() >= set(targets) or is_users():
+    if has_compiler(board) or is_users():
         return {}
     return {name: digest for target in targets for name, digest in content.targets[target].items()}
 
@@ -123,18 +125,24 @@ def files_of(board: Board, targets: Sequence[str]) -> Mapping[str, str]:
 def provide(board: Board, targets: Sequence[str], directory: Path) -> bool:
     """Put the targets' files into a build tree; return False where they are to be compiled.
 
-    Raise BuildError where the wheel's file is damaged.
+    Those of an earlier wheel are replaced, and those that were compiled here are left alone. Raise
+    BuildError where the wheel's file is damaged.
     """
     files = files_of(board, targets)
     there = {name: sha256(directory / name) for name in files if (directory / name).is_file()}
-    if not files or any(files[name] != digest for name, digest in there.items()):
-        return False  # something was compiled here
-    for name in files.keys() - there.keys():
+    record = directory / RECORD
+    known = read_json(record) if record.is_file() else {}
+    compiled = [name for name, has in there.items() if has not in (files[name], known.get(name))]
+    if not files or compiled:
+        return False
+    for name in (name for name, digest in files.items() if there.get(name) != digest):
         file = folder_of(board) / name
         data = file.read_bytes() if file.is_file() else b""
         if hashlib.sha256(data).hexdigest() != files[name]:
             raise BuildError(f"{file} is damaged or missing: {AGAIN}")
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        known[name] = files[name]
+        write_atomically(record, json.dumps(known).encode())
         write_atomically(directory / name, data)
         (directory / name).chmod(0o755)
     return True

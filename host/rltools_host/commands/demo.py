@@ -19,7 +19,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from rltools_host.build import cmake, experiments, firmware, prebuilt, tools
+from rltools_host.build import cmake, experiments, firmware, tools
 from rltools_host.build.boards import Board, load_board
 from rltools_host.build.toolchains import system_tools
 from rltools_host.commands.options import Json
@@ -180,22 +180,16 @@ def found_as(name: str) -> str:
     return Path(tool.stand_in).name if tool.is_stood_in else name
 
 
-def tools_for(board: Board, *others: str) -> tuple[str, ...]:
-    """Return the tools that the demo needs to build a board's program and others, and to run it."""
-    is_there = bool(prebuilt.files_of(board, [cmake.firmware_target(EXPERIMENT), *others]))
-    emulator = () if board.emulator is None else (board.emulator.program,)
-    return emulator if is_there else cmake.required_tools(board, to_run=True)
-
-
 def look_for_tools(story: Story) -> None:
     """Install the compiler of this machine, where the wheel did not bring the programs.
 
     Leave the board's part out where a tool for it is missing, unless only the board trains.
     """
     host = load_board(HOST_BOARD)
-    names = dict.fromkeys(tools_for(host, f"describe-{EXPERIMENT}"))
+    program = cmake.firmware_target(EXPERIMENT)
+    names = dict.fromkeys(cmake.required_tools(host, [program, f"describe-{EXPERIMENT}"]))
     tools.require(*names)
-    of_board = tools_for(story.board)
+    of_board = cmake.required_tools(story.board, [program], to_run=True)
     try:
         tools.require(*of_board)
         names |= dict.fromkeys(of_board)

@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rltools_host.build.toolchains import load_toolchain
+from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
 from rltools_host.errors import RefusedError, RltError
 from rltools_host.runs import provenance
 from rltools_host.tree import MARKER, TREE, VARIABLE
@@ -152,11 +153,13 @@ def run(json_output: bool = False) -> int:
 
 def machine() -> dict[str, str | int | None]:
     """Return what a reader of the result must know of this machine."""
-    compiler = load_toolchain("host")
+    board = load_board("host")
+    compiler = Path(board.toolchain.stand_in or board.toolchain.compiler).name
+    needed = cmake.required_tools(board, [cmake.firmware_target(EXPERIMENT)])
     return {
         **provenance.machine(),
         "python": platform.python_version(),
-        "compiler": Path(compiler.stand_in or compiler.compiler).name,
+        "compiler": compiler if needed else "none, programs of the wheel",
         "rltools_host": provenance.version(),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -91,6 +92,16 @@ def test_a_build_takes_it_and_needs_no_tool(
     monkeypatch.setattr(type(PROJECT), "board_build", lambda _, name: directory / name)
     monkeypatch.setattr(cmake.tools, "require", lambda *_: pytest.fail("a tool is looked for"))
     assert (cmake.build_targets(load_board("host"), [TARGET]) / FILE).read_bytes() == PROGRAM
+
+
+def test_a_program_of_an_earlier_wheel_is_replaced(put: Put, tmp_path: Path) -> None:
+    put()
+    board, directory = load_board("host"), tmp_path / "build"
+    assert prebuilt.provide(board, [TARGET], directory)
+    folder = put(targets={TARGET: {FILE: hashlib.sha256(b"a newer one").hexdigest()}})
+    (folder / FILE).write_bytes(b"a newer one")
+    assert prebuilt.provide(board, [TARGET], directory)
+    assert (directory / FILE).read_bytes() == b"a newer one"
 
 
 def test_what_the_project_has_of_its_own_is_compiled(
