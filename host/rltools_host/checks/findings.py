@@ -45,7 +45,6 @@ class Learning:
     reward_scale: float = 1.0
     is_normalized: bool = False  # observations are, on their way into the networks
     can_scale: bool = False  # there is a hyperparameter reward_scale
-    can_normalize: bool = False  # there is a hyperparameter norm_obs, which is 0
 
 
 class Figures(Struct):

@@ -237,9 +237,8 @@ def observation_scale(play: Play, learning: Learning) -> list[Finding]:
                 f"{'is' if chosen.sum() == 1 else 'are'} too {'large' if large else 'small'} for "
                 f"the networks ({names[first]}: {number(float(play.mean[first]))} ± "
                 f"{number(float(play.deviation[first]))})",
-                f"multiply {names[first]} by {factor:g}, choose another unit, or learn "
-                + ("with --set norm_obs=1" if learning.can_normalize else "by PPO")
-                + ", which normalizes observations",
+                f"multiply {names[first]} by {factor:g}, choose another unit, or learn by PPO, "
+                "which normalizes observations",
                 ADVICE,
             )
         )

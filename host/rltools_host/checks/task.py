@@ -88,9 +88,8 @@ class Examiner:
         state.answered()
         has_rollouts = algorithms()[self.task.algorithm].has_rollouts
         self.learning = Learning(
-            is_normalized=has_rollouts,
+            is_normalized=has_rollouts or self.task.normalizes,
             can_scale=has_rollouts,
-            can_normalize=self.task.normalizes,
         )
         self.box = self.environment.observation_space
         self.actions = ActionSpace(self.environment.action_space)

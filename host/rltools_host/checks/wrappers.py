@@ -10,7 +10,7 @@ MAX_WRAPPERS = 50
 # By the names of Gymnasium's classes, whose texts a task's own classes may derive from.
 NORMALIZED = (
     "its running mean and deviation are neither saved with a run nor exported with a policy",
-    "remove it: learn with --set norm_obs=1, PPO's default, whose normalizer the policy contains",
+    "remove it: learn with norm_obs=1, the default, whose normalizer the policy contains",
 )
 REWARDED = (
     "returns are of rewards that change while it learns, and compare with no others",

@@ -205,8 +205,9 @@ TEST_CASE_TEMPLATE("norm_obs says whether a run normalizes", E, PlainTd3, PlainS
   begin(normalized);
   constexpr int kLast = Deciding<E>::Hyperparameters::kCount - 1;
   REQUIRE(std::string_view(off.training.hyperparameters.info(kLast).name) == "norm_obs");
-  REQUIRE(on.training.hyperparameters.set_bits(kLast, 1));
   REQUIRE(on.training.hyperparameters.norm_obs());
+  REQUIRE(off.training.hyperparameters.set_bits(kLast, 0));
+  REQUIRE(!off.training.hyperparameters.norm_obs());
   begin(on);
   begin(off);
   for (const std::uint32_t steps : {100u, 40u}) {

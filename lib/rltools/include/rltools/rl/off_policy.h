@@ -46,7 +46,7 @@ struct WithNormalizer<E, true> {
 // Whether a kNormalized experiment, of which a run decides it, does normalize. Without it shift and
 // scale stay 0 and 1, and change no bit.
 #define RLT_NORMALIZER_HYPERPARAMETERS(X) \
-  X(std::uint32_t, norm_obs, 0, 0, 1, "", "1: observations are normalized.")
+  X(std::uint32_t, norm_obs, 1, 0, 1, "", "1: observations are normalized.")
 
 RLT_DEFINE_HYPERPARAMETERS(NormalizerHyperparameters, RLT_NORMALIZER_HYPERPARAMETERS)
 
