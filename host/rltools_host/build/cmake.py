@@ -66,7 +66,8 @@ SILENT_WAIT_S, ASK_AGAIN_S = 2.0, 0.05  # for another build
 TRAIN = "train"  # the program of firmware/build.json that trains
 LINK = "tree"  # in each build tree, to the sources
 COMPILING = re.compile(rb"^\[\d+/\d+\] (Building|Linking|Generating) ", re.MULTILINE)
-REGENERATING = (b"--regenerate-during-build", b"VerifyGlobs.cmake")  # CMake, which is no compiler
+# What a build runs that compiles nothing: CMake's look for new files, and git's for the revision.
+NO_COMPILERS = (b"--regenerate-during-build", b"VerifyGlobs.cmake", b"write_revision.sh")
 LOOK_S = 0.2  # between two looks at what a silent Ninja does
 PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
 COMPILER_ERROR = re.compile(
@@ -230,10 +231,10 @@ announce: Callable[[str], None] = aside  # that something is compiled, once in a
 
 
 def compiles(ninja: int) -> bool:
-    """Return whether Ninja has a command that runs and is not CMake's own; False where the system
-    does not tell."""
+    """Return whether Ninja has a command that runs and may compile; False where the system does not
+    tell."""
     return any(
-        not any(word in command for word in REGENERATING) for command in commands_of_children(ninja)
+        not any(word in command for word in NO_COMPILERS) for command in commands_of_children(ninja)
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
 from rltools_host.tree import PROJECT, TREE
+from waiting import wait_for
 
 
 @pytest.mark.parametrize(
@@ -111,9 +112,36 @@ def test_an_interrupted_build_leaves_no_compiler_behind(
     monkeypatch.setattr(cmake, "announce", interrupt)
     with pytest.raises(KeyboardInterrupt):
         cmake.run_ninja("building", tmp_path, ["x"], "Building")
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            assert slept.encode() not in command.read_bytes()
+
+    def is_running() -> bool:
+        """Ninja signals its commands and ends before they have."""
+        commands = []
+        for command in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                commands.append(command.read_bytes())
+        return any(slept.encode() in command for command in commands)
+
+    wait_for(lambda: not is_running(), 20)
+
+
+@pytest.mark.parametrize(
+    ("command", "is_said"),
+    [
+        ("compiler x.cpp", True),
+        ("cmake/write_revision.sh", False),
+        ("cmake -P VerifyGlobs.cmake", False),
+    ],
+)
+def test_what_compiles_nothing_is_not_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, is_said: bool
+) -> None:
+    """On a busy machine git took half a second, and an unchanged build said "Building"."""
+    rule = f"rule slow\n  command = sleep 0.5 && : {command}\n  description =\n"
+    (tmp_path / "build.ninja").write_text(f"{rule}build x: slow\n")
+    said: list[str] = []
+    monkeypatch.setattr(cmake, "announce", said.append)
+    cmake.run_ninja("building", tmp_path, ["x"], "Building")
+    assert said == ["Building"] * is_said
 
 
 def test_who_waits_for_another_build_says_so(
