@@ -229,6 +229,39 @@ def test_a_stranger_in_a_bare_debian(
         )
 
 
+BARE = ("sh", "env", "nice", "cat", "mkdir", "ls", "uname", "dirname", "sed", "rm")
+STATE_OF_THE_DEMO = "cb477b641fdc5db74abfdc2ec59bfb24e667cdc3f7451f199255d22773aea9dc"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_wheel_with_programs_needs_no_compiler(tmp_path: Path) -> None:
+    """The demo, and a policy on boards, in a folder with a space where PATH has a few programs."""
+    build, made = TREE.root / "host/wheel/build.py", tmp_path / "dist"
+    names = ("pendulum-td3", "pendulum")
+    environment = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
+    command = [sys.executable, str(build), str(made), *names]
+    subprocess.run(command, check=True, timeout=3000, env=environment)
+    (wheel,) = made.glob("*manylinux*.whl")
+    machine = Machine(tmp_path, "a folder")
+    (tmp_path / "a folder").mkdir()
+    machine.install(f"{wheel}[unicorn]")
+    for name in BARE:
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        os.symlink(str(shutil.which(name)), tmp_path / "bin" / name)
+    machine.environment["PATH"] = str(tmp_path / "bin")
+    rlt, folder = machine.program("rlt"), tmp_path / "a folder"
+    document = json.loads(machine.call(rlt, "demo", "--json", folder=folder).splitlines()[-1])
+    assert document["state_sha256"] == document["host_state_sha256"] == STATE_OF_THE_DEMO
+    assert document["board"] == "unicorn-cortex-m7"
+    project = folder / "rlt-demo"
+    assert "confirmed" in machine.call(rlt, "push", "latest", "--board", "host", folder=project)
+    checked = machine.call(rlt, "hil", "--board", "unicorn-cortex-m7", folder=project)
+    assert "1,009 of 1,009 inputs" in checked
+    refused = machine.call(rlt, "train", "cartpole-ppo", folder=project, code=3)
+    assert "pip install 'rltools-host[compiler]'" in refused
+
+
 def test_extras_are_the_groups_of_the_checkout() -> None:
     """Written twice in pyproject.toml, as no standard lets one name the other."""
     document = tomllib.loads((TREE.root / "pyproject.toml").read_text())
