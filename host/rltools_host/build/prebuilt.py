@@ -141,8 +141,8 @@ def provide(board: Board, targets: Sequence[str], directory: Path) -> bool:
         if hashlib.sha256(data).hexdigest() != files[name]:
             raise BuildError(f"{file} is damaged or missing: {AGAIN}")
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        known[name] = files[name]
-        write_atomically(record, json.dumps(known).encode())
         write_atomically(directory / name, data)
         (directory / name).chmod(0o755)
+    if not known.items() >= files.items():
+        write_atomically(record, json.dumps(known | dict(files)).encode())
     return True
