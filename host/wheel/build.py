@@ -10,15 +10,15 @@ programs, for every system.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-
-import msgspec
 
 from rltools_host.build import cmake, prebuilt, tools
 from rltools_host.build.boards import Board, load_board
@@ -99,8 +99,7 @@ def keep(board: Board, directory: Path, files: Mapping[str, Iterable[str]]) -> i
             for target, each in files.items()
         },
     )
-    text = msgspec.json.format(msgspec.json.encode(content), indent=1)
-    (folder / prebuilt.CONTENT).write_bytes(text)
+    (folder / prebuilt.CONTENT).write_text(json.dumps(asdict(content), indent=1))
     return size
 
 

@@ -10,11 +10,9 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import msgspec
-from msgspec import Struct
 
 from rltools_host.build.boards import Board
 from rltools_host.errors import BuildError
@@ -34,7 +32,8 @@ OVERRIDES = ("experiments", "boards")  # folders of a project, whose files repla
 X86_64_V3 = ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
 
 
-class Content(Struct, frozen=True):
+@dataclass(frozen=True)
+class Content:
     """The programs of a board.
 
     system, machine, features: of the computer that runs them, "" and none: firmware. targets: of
@@ -43,7 +42,7 @@ class Content(Struct, frozen=True):
 
     system: str
     machine: str
-    features: tuple[str, ...]
+    features: Sequence[str]
     sources_sha256: str
     targets: Mapping[str, Mapping[str, str]]
 
@@ -65,8 +64,8 @@ def content_of(folder: Path) -> Content | None:
     if not (folder / CONTENT).is_file():
         return None
     try:
-        content = msgspec.convert(read_json(folder / CONTENT), Content)
-    except (ValueError, msgspec.ValidationError) as error:
+        content = Content(**read_json(folder / CONTENT))
+    except (TypeError, ValueError) as error:
         raise BuildError(f"{folder / CONTENT} is damaged ({error}): {AGAIN}") from None
     fits = content.runs_here() and content.sources_sha256 == sources_sha256()
     return content if fits else None
@@ -114,7 +113,9 @@ def is_users() -> bool:
 def files_of(board: Board, targets: Sequence[str]) -> Mapping[str, str]:
     """Return the files of these targets with their SHA-256; none where one is to be compiled: on a
     computer with a compiler, of other sources, for another computer."""
-    content = content_of(folder_of(board)) if targets else None
+    if not targets:
+        return {}
+    content = content_of(folder_of(board))
     if content is None or not content.targets.keys() >= set(targets):
         return {}
     if has_compiler(board) or is_users():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from rltools_host.build import cmake, prebuilt
@@ -33,9 +34,8 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
         digest = prebuilt.sha256(folder / FILE)
         (folder / FILE).write_bytes(data)
         targets = {TARGET: {FILE: digest}}
-        sound = Content("", "", (), prebuilt.sources_sha256(), targets)
-        content = msgspec.structs.replace(sound, **other)
-        (folder / prebuilt.CONTENT).write_bytes(msgspec.json.encode(content))
+        content = asdict(Content("", "", (), prebuilt.sources_sha256(), targets)) | other
+        (folder / prebuilt.CONTENT).write_text(json.dumps(content))
         prebuilt.content_of.cache_clear()
         return folder
 
