@@ -14,8 +14,9 @@ struct PendulumPpoMasked : PendulumPpo {
                            Gru<32>, Dense<Environment::kActionDim, Activation::identity>>;
   struct Hyperparameters : PendulumPpo::Hyperparameters {
     Hyperparameters() {
-      steps = 400000;
-      eval_freq = 40000;
+      steps = 600000;
+      eval_freq = 60000;
+      lr_end_factor = 0.3f;
     }
   };
   static constexpr int kEnvironments = 16;

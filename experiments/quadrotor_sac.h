@@ -1,5 +1,5 @@
 // The task of quadrotor_ppo.h with SAC: 16 environments, an update for each step of all, and some
-// 14 seconds of training. Observations are normalized; actor and critics are the same in the
+// 12 seconds of training. Observations are normalized; actor and critics are the same in the
 // drone's two mirrors. The actions keep noise enough to show the critics what an action changes,
 // and living is rewarded less than there, so that values are no larger than what they are to tell
 // apart. The replay buffer holds two thirds of the run; steps are large, and the policy is the
