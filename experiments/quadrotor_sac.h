@@ -1,9 +1,9 @@
-// The task of quadrotor_ppo.h with SAC: 16 environments, an update for each step of all, and some
-// 12 seconds of training. Observations are normalized; actor and critics are the same in the
-// drone's two mirrors. The actions keep noise enough to show the critics what an action changes,
-// and living is rewarded less than there, so that values are no larger than what they are to tell
-// apart. The replay buffer holds two thirds of the run; steps are large, and the policy is the
-// actor's average: docs/experiments.md, "Off-policy", has the figures.
+// The task of quadrotor_ppo.h with SAC: 16 environments, an update for each step of all, and ten
+// seconds of training. Observations are normalized; actor and critics are the same in the drone's
+// two mirrors. The actions keep noise enough to show the critics what an action changes, and living
+// is rewarded less than there, so that values are no larger than what they are to tell apart. The
+// replay buffer holds the whole run; steps are large, and the policy is the actor's average:
+// docs/experiments.md, "Off-policy", has the figures.
 // Requires: hosted
 // Gate: hover
 #pragma once
@@ -19,8 +19,8 @@ struct QuadrotorSac : TaskExperiment<Sac, WithActionHistory<Quadrotor<float>, 3>
   static constexpr const char* kName = "quadrotor-sac";
   struct Hyperparameters : SacHyperparameters {
     Hyperparameters() {
-      steps = 700000;
-      eval_freq = 175000;
+      steps = 460000;
+      eval_freq = 115000;
       n_eval_episodes = 100;
       report_every = 30000;
       learning_rate = 0.002f;
