@@ -10,7 +10,8 @@
 using namespace rlt;
 using training_run::Run;
 
-// A third of the experiment's steps, 3 s, at its first learning rate. Seeds 0 to 4 come to -192, -186, -180, -168 and -169.
+// A third of the experiment's steps, 3 s, at its first learning rate. Seeds 0 to 4 come to -192,
+// -186, -180, -168 and -169.
 TEST_CASE("a policy without the velocity comes to -200 in 200000 steps") {
   Run<PendulumPpoMasked> run(3);
   run.training.hyperparameters.steps = 200000;
