@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -223,12 +223,12 @@ class PlayerProcess(EnvironmentServer):
             self.answer = self._answer()
             self._opened = opened.pop_all()
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self) -> Mapping[str, Any]:
         """Return the process's only line; empty if it ended without one."""
         assert self._process.stdout is not None
         while not readable([self._process.stdout], LOOK_S):
             self._require_in_time()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
+        answer: Mapping[str, Any] = json.loads(self._process.stdout.readline() or "{}")
         if "error" in answer:
             raise getattr(errors, answer["kind"], RltError)(answer["error"])
         return answer
