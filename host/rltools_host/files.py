@@ -90,6 +90,18 @@ def is_partial(name: str) -> bool:
     return PARTIAL_NAME.fullmatch(name) is not None
 
 
+def files_below(path: str, folder: str) -> Iterator[str]:
+    """Yield the paths of the files in a folder, but hidden and compiled ones, named from `folder`."""
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name == "__pycache__":
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(entry.path, f"{folder}/{entry.name}")
+            elif entry.is_file():
+                yield f"{folder}/{entry.name}"
+
+
 def write_all(descriptor: int, data: bytes) -> None:
     """Write all bytes, however many the system takes at once."""
     rest = memoryview(data)

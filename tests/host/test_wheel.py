@@ -246,8 +246,8 @@ def test_a_wheel_with_programs_needs_no_compiler(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "a folder")
     (tmp_path / "a folder").mkdir()
     machine.install(f"{wheel}[unicorn]")
+    (tmp_path / "bin").mkdir()
     for name in BARE:
-        (tmp_path / "bin").mkdir(exist_ok=True)
         os.symlink(str(shutil.which(name)), tmp_path / "bin" / name)
     machine.environment["PATH"] = str(tmp_path / "bin")
     rlt, folder = machine.program("rlt"), tmp_path / "a folder"

@@ -340,12 +340,12 @@ def build_targets(
     Where a wheel brought them, and there is no compiler, nothing is built. An empty announcement
     prints nothing. With a `niceness` above 0 the compilers leave the processors to other programs.
     """
-    own = directory is None and options is None
+    is_own = directory is None and options is None
     directory = directory or PROJECT.board_build(board.firmware)
     require_place()
-    if own and prebuilt.files_of(board, targets):
+    if is_own and (files := prebuilt.files_of(board, targets)):
         with build_lock(directory):
-            if prebuilt.provide(board, targets, directory):
+            if prebuilt.provide(board, files, directory):
                 return directory
     tools.require(*required_tools(board))
     generate_protocol()

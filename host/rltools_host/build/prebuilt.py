@@ -9,24 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from rltools_host.build.boards import Board
 from rltools_host.errors import BuildError
-from rltools_host.files import read_json, write_atomically
+from rltools_host.files import files_below, read_json, write_atomically
 from rltools_host.system import processor_features
 from rltools_host.tree import PROJECT, TREE
 
 CONTENT = "content.json"  # in a board's folder
+AGAIN = "install the wheel again"
 RECORD = "prebuilt.json"  # in a build tree: what was put there, by its SHA-256
-# Of the tree: what a program is made from.
-SOURCES = (
-    *("CMakeLists.txt", "boards", "cmake", "experiments", "firmware", "host/native", "lib"),
-    *("toolchains", "integrations"),
-)
+# Of the tree, beside CMakeLists.txt: what a program is made from.
+SOURCES = ("boards", "cmake", "experiments", "firmware", "host/native", "lib", "toolchains")
 OVERRIDES = ("experiments", "boards")  # folders of a project, whose files replace the tree's
 # What x86-64-v3 has beyond x86-64, as Linux names it.
 X86_64_V3 = ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
@@ -71,26 +69,13 @@ def content_of(folder: Path) -> Content | None:
     return content if fits else None
 
 
-AGAIN = "install the wheel again"
-
-
-def sources() -> Iterator[Path]:
-    """Yield the files that programs are made from, sorted by name."""
-    for name in SOURCES:
-        path = TREE.root / name
-        files = [path] if path.is_file() else sorted(path.rglob("*"))
-        for file in files:
-            if file.is_file() and "__pycache__" not in file.parts:
-                yield file
-
-
 @cache
 def sources_sha256() -> str:
     """Return the SHA-256 of all sources and their names."""
+    names = [name for folder in SOURCES for name in files_below(str(TREE.root / folder), folder)]
     digest = hashlib.sha256()
-    for file in sources():
-        name = file.relative_to(TREE.root).as_posix()
-        digest.update(f"{name} {sha256(file)}\n".encode())
+    for name in sorted([*names, "CMakeLists.txt"]):
+        digest.update(f"{name} {sha256(TREE.root / name)}\n".encode())
     return digest.hexdigest()
 
 
@@ -123,13 +108,12 @@ def files_of(board: Board, targets: Sequence[str]) -> Mapping[str, str]:
     return {name: digest for target in targets for name, digest in content.targets[target].items()}
 
 
-def provide(board: Board, targets: Sequence[str], directory: Path) -> bool:
-    """Put the targets' files into a build tree; return False where they are to be compiled.
+def provide(board: Board, files: Mapping[str, str], directory: Path) -> bool:
+    """Put what files_of() has named into a build tree; return False where it is to be compiled.
 
-    Those of an earlier wheel are replaced, and those that were compiled here are left alone. Raise
+    Files of an earlier wheel are replaced, and those that were compiled here are left alone. Raise
     BuildError where the wheel's file is damaged.
     """
-    files = files_of(board, targets)
     there = {name: sha256(directory / name) for name in files if (directory / name).is_file()}
     record = directory / RECORD
     known = read_json(record) if record.is_file() else {}

@@ -13,11 +13,12 @@ import os
 import platform
 import subprocess
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 import rltools_host
+from rltools_host.files import files_below
 from rltools_host.runs.contents import Run
 from rltools_host.tree import MARKER, PROJECT, TREE
 
@@ -86,18 +87,6 @@ def path_in(tree: Path, name: str) -> Path:
 def files_in(root: Path, folders: Sequence[str]) -> list[str]:
     present = [folder for folder in folders if path_in(root, folder).is_dir()]
     return [name for folder in present for name in files_below(str(path_in(root, folder)), folder)]
-
-
-def files_below(path: str, folder: str) -> Iterator[str]:
-    """Return the paths of all files in a folder."""
-    with os.scandir(path) as entries:
-        for entry in entries:
-            if entry.name.startswith(".") or entry.name == "__pycache__":
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from files_below(entry.path, f"{folder}/{entry.name}")
-            elif entry.is_file():
-                yield f"{folder}/{entry.name}"
 
 
 def entry_of(path: Path, name: str) -> bytes:

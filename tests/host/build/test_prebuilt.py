@@ -43,16 +43,21 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
     prebuilt.content_of.cache_clear()
 
 
+def provided(directory: Path, *targets: str) -> bool:
+    board = load_board("host")
+    return prebuilt.provide(board, prebuilt.files_of(board, targets), directory)
+
+
 def test_a_program_is_taken_and_may_be_executed(put: Put, tmp_path: Path) -> None:
     put()
-    board, directory = load_board("host"), tmp_path / "build"
-    assert prebuilt.provide(board, [TARGET], directory)
+    directory = tmp_path / "build"
+    assert provided(directory, TARGET)
     assert (directory / FILE).read_bytes() == PROGRAM
     assert (directory / FILE).stat().st_mode & 0o111 == 0o111
-    assert prebuilt.provide(board, [TARGET], directory)  # a second time
-    assert not prebuilt.provide(board, [TARGET, "describe-pendulum-td3"], directory)
+    assert provided(directory, TARGET)  # a second time
+    assert not provided(directory, TARGET, "describe-pendulum-td3")
     (directory / FILE).write_bytes(b"compiled here")
-    assert not prebuilt.provide(board, [TARGET], directory)
+    assert not provided(directory, TARGET)
     assert (directory / FILE).read_bytes() == b"compiled here"
 
 
@@ -70,18 +75,18 @@ def test_what_is_of_other_sources_or_another_computer_is_compiled(
     put: Put, tmp_path: Path, other: dict[str, object]
 ) -> None:
     put(**other)
-    assert not prebuilt.provide(load_board("host"), [TARGET], tmp_path / "build")
+    assert not provided(tmp_path / "build", TARGET)
     assert not (tmp_path / "build").exists()
 
 
 def test_a_damaged_one_is_refused(put: Put, tmp_path: Path) -> None:
     folder = put(b"something else")
     with pytest.raises(BuildError, match="is damaged or missing: install the wheel again"):
-        prebuilt.provide(load_board("host"), [TARGET], tmp_path / "build")
+        provided(tmp_path / "build", TARGET)
     (folder / prebuilt.CONTENT).write_text('{"system": 3}')
     prebuilt.content_of.cache_clear()
     with pytest.raises(BuildError, match=r"content\.json is damaged"):
-        prebuilt.provide(load_board("host"), [TARGET], tmp_path / "build")
+        provided(tmp_path / "build", TARGET)
 
 
 def test_a_build_takes_it_and_needs_no_tool(
@@ -96,11 +101,11 @@ def test_a_build_takes_it_and_needs_no_tool(
 
 def test_a_program_of_an_earlier_wheel_is_replaced(put: Put, tmp_path: Path) -> None:
     put()
-    board, directory = load_board("host"), tmp_path / "build"
-    assert prebuilt.provide(board, [TARGET], directory)
+    directory = tmp_path / "build"
+    assert provided(directory, TARGET)
     folder = put(targets={TARGET: {FILE: hashlib.sha256(b"a newer one").hexdigest()}})
     (folder / FILE).write_bytes(b"a newer one")
-    assert prebuilt.provide(board, [TARGET], directory)
+    assert provided(directory, TARGET)
     assert (directory / FILE).read_bytes() == b"a newer one"
 
 
