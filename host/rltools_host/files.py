@@ -91,7 +91,7 @@ def is_partial(name: str) -> bool:
 
 
 def files_below(path: str, folder: str) -> Iterator[str]:
-    """Yield the paths of the files in a folder, but hidden and compiled ones, named from `folder`."""
+    """Yield the paths of the files in a folder, but hidden and compiled ones, below `folder`."""
     with os.scandir(path) as entries:
         for entry in entries:
             if entry.name.startswith(".") or entry.name == "__pycache__":
