@@ -37,6 +37,19 @@ void make_orthonormal(T* values, int count, int length, int vector_stride, int e
 
 }  // namespace detail
 
+// Draw a matrix (in, out) with orthonormal rows or columns, whichever are fewer.
+template <class T>
+void draw_orthogonal(T* weights, int in, int out, RandomStream stream) {
+  for (int i = 0; i < in * out; i++) {
+    weights[i] = standard_normal<T>(stream, static_cast<std::uint32_t>(i));
+  }
+  if (in <= out) {
+    detail::make_orthonormal(weights, in, out, out, 1);
+  } else {
+    detail::make_orthonormal(weights, out, in, 1, out);
+  }
+}
+
 // Each layer's weights are `gain` times a matrix with orthonormal rows or columns, whichever are
 // fewer; those of the last layer `last_gain` times. Biases are zero. `network_index` as for
 // initialize_kaiming().
@@ -48,16 +61,8 @@ void initialize_orthogonal(Device, Mlp<T, Shape, Hidden, Output>& network, std::
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
     const RandomStream stream{seed, Purpose::initialize, network_index,
                               static_cast<std::uint32_t>(layer)};
-    const int in = Network::input_dim(layer), out = Network::output_dim(layer);
     T* weights = network.weights(layer);
-    for (int i = 0; i < in * out; i++) {
-      weights[i] = standard_normal<T>(stream, static_cast<std::uint32_t>(i));
-    }
-    if (in <= out) {
-      detail::make_orthonormal(weights, in, out, out, 1);
-    } else {
-      detail::make_orthonormal(weights, out, in, 1, out);
-    }
+    draw_orthogonal(weights, Network::input_dim(layer), Network::output_dim(layer), stream);
     const bool is_last = layer == Network::kLayerCount - 1;
     const T scale = static_cast<T>(is_last ? last_gain : gain);
     for (T* weight = weights; weight != network.bias(layer); weight++) *weight *= scale;

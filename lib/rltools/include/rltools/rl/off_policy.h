@@ -166,11 +166,12 @@ void begin_episodes(Device device, Training<E>& training) {
 }
 
 // Take `action` (environments, ActionDim) in the environments and store the transitions; fill the
-// report's fields of episodes. An action that is not finite is a fault: no environment is stepped
-// with it. So is a reward, a sum of rewards, or an observation.
-template <class Device, class E>
+// report's fields of episodes; call note(index, transition) for those that were stored. An action
+// that is not finite is a fault: no environment is stepped with it. So is a reward, a sum of
+// rewards, or an observation.
+template <class Device, class E, class Note>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
-             StepReport<E>& report) {
+             StepReport<E>& report, Note&& note) {
   using T = typename E::Scalar;
   constexpr int kEnvironments = kEnvironmentCount<E>;
   auto& progress = training.learner.progress;
@@ -185,6 +186,14 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
            detail::IntoReplay<E>{training.replay, action, transitions});
   progress.step += static_cast<std::uint32_t>(kEnvironments);
   note_transitions(progress, transitions, action, report);
+  for (int index = 0; index < kEnvironments; index++) {
+    if (!transitions[index].lost) note(index, transitions[index]);
+  }
+}
+template <class Device, class E>
+void collect(Device device, Training<E>& training, const typename E::Scalar* action,
+             StepReport<E>& report) {
+  collect(device, training, action, report, [](int, const auto&) {});
 }
 
 // Update the normalizer with the observations that the next actions answer.
@@ -290,6 +299,10 @@ struct OffPolicy {
   using Replay = OffPolicyReplay<E>;
   template <class E>
   static constexpr bool kPolicyIsNormalized = kIsNormalized<E>;
+  template <class E>
+  static const auto& policy_normalizer(const Training<E>& training) {
+    return training.learner.normalizer;
+  }
   using Reads = ReadsNothing;
 
   template <class E, class Visitor>

@@ -250,6 +250,10 @@ struct OnPolicy {
   using PolicyNetwork = typename E::Actor;
   template <class E>
   static constexpr bool kPolicyIsNormalized = true;
+  template <class E>
+  static const auto& policy_normalizer(const Training<E>& training) {
+    return training.learner.normalizer;
+  }
   struct ReadsWindows : ReadsNothing {
     static constexpr bool kWindowSteps = true, kRecurrentNetworks = true;
   };

@@ -41,7 +41,8 @@ void build_policy_image(Device device, Training<E>& training,
                               state_sha256};
     PolicyNormalizer normalizer{nullptr, nullptr};
     if constexpr (E::Algorithm::template kPolicyIsNormalized<E>) {
-      normalizer = {training.learner.normalizer.shift, training.learner.normalizer.scale};
+      const auto& own = E::Algorithm::policy_normalizer(training);
+      normalizer = {own.shift, own.scale};
     }
     write_policy_image(device, policy(training), policy_contract<Environment>(), normalizer, origin,
                        image, Environment::kTicksPerStep);

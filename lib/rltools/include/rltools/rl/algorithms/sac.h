@@ -76,6 +76,20 @@ struct WithOutputs<Network, Outputs, Output, std::integer_sequence<int, Layer...
                    Network::activation(0), Output>;
 };
 
+// Set the policy's network from an actor's whose last layer gives means and then log_stds; return
+// it.
+template <int Action, class Actor, class Policy>
+const Policy& without_log_std(const Actor& actor, Policy& policy) {
+  constexpr int kLast = Actor::kLayerCount - 1;
+  for (int i = 0; i < Actor::weights_offset(kLast); i++) policy.values[i] = actor.values[i];
+  for (int in = 0; in <= Actor::input_dim(kLast); in++) {  // the last row is the bias
+    for (int i = 0; i < Action; i++) {
+      policy.weights(kLast)[in * Action + i] = actor.weights(kLast)[in * 2 * Action + i];
+    }
+  }
+  return policy;
+}
+
 }  // namespace sac
 
 struct Sac : TwinCritics {
@@ -292,18 +306,8 @@ struct Sac : TwinCritics {
   // Return the actor without its outputs for log_std.
   template <class E>
   static const PolicyNetwork<E>& policy(const Training<E>& training) {
-    using Actor = typename E::Actor;
-    constexpr int kLast = Actor::kLayerCount - 1;
-    constexpr int kAction = E::Environment::kActionDim;
-    const Actor& actor = policy_actor(training);
-    PolicyNetwork<E>& network = training.scratch.policy;
-    for (int i = 0; i < Actor::weights_offset(kLast); i++) network.values[i] = actor.values[i];
-    for (int in = 0; in <= Actor::input_dim(kLast); in++) {  // the last row is the bias
-      for (int i = 0; i < kAction; i++) {
-        network.weights(kLast)[in * kAction + i] = actor.weights(kLast)[in * 2 * kAction + i];
-      }
-    }
-    return network;
+    return sac::without_log_std<E::Environment::kActionDim>(policy_actor(training),
+                                                            training.scratch.policy);
   }
 
   // Act by the most probable action before squashing: tanh(mean).

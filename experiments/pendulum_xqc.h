@@ -1,0 +1,23 @@
+// Pendulum-v1 with XQC, in the memory of a Teensy 4.1.
+#pragma once
+
+#include "rltools/rl/algorithms/xqc.h"
+#include "rltools/rl/environments/pendulum.h"
+
+namespace rlt {
+
+struct PendulumXqc : TaskExperiment<Xqc, Pendulum<float>, 64, 64> {
+  static constexpr const char* kName = "pendulum-xqc";
+  struct Hyperparameters : XqcHyperparameters {
+    Hyperparameters() {
+      steps = 5000;
+      eval_freq = 1000;
+      learning_starts = 200;
+      gradient_steps = 1;
+    }
+  };
+  static constexpr int kBatchSize = 64;
+  static constexpr int kReplayCapacity = 5000;
+};
+
+}  // namespace rlt
