@@ -10,10 +10,14 @@
 
 namespace rlt {
 
-// The bins of XQC and FlashSAC, for returns that a ReturnScale has divided.
+// Bins between those of XQC and FlashSAC, which have 101, for returns that a ReturnScale has
+// divided.
+constexpr double kMaxScaledReturn = 5;
+template <int Count>
 struct ValueBins {
-  static constexpr int kCount = 101;
-  static constexpr double kMin = -5, kMax = 5;
+  static_assert(Count >= 2, "a value has at least two bins");
+  static constexpr int kCount = Count;
+  static constexpr double kMin = -kMaxScaledReturn, kMax = kMaxScaledReturn;
   static constexpr double kWidth = (kMax - kMin) / (kCount - 1);
 
   template <class T>

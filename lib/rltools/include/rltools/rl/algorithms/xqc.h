@@ -66,6 +66,9 @@ struct Xqc : OffPolicy {
   using Metrics = XqcMetrics;
   using Reads = ReadsNothing;
 
+  template <class E>
+  using Bins = ValueBins<E::Critic::kOutputDim>;
+
   // Updates over which running means and variances are averaged.
   static constexpr int kStatisticsUpdates = 100;
 
@@ -171,7 +174,7 @@ struct Xqc : OffPolicy {
     using T = typename E::Scalar;
     gather_batch(device, training);
     const T factor =
-        static_cast<T>(reward_factor(learner.return_scale, ValueBins::kMax));
+        static_cast<T>(reward_factor(learner.return_scale, kMaxScaledReturn));
     scale<E::kBatchSize>(device, factor, scratch.reward.data());
     report.metrics.reward_factor = static_cast<float>(factor);
     compute_target(device, training);
@@ -196,13 +199,13 @@ struct Xqc : OffPolicy {
     return rlt::adam_parameters(hyper, static_cast<T>(hyper.learning_rate) * factor);
   }
 
-  // Set scratch.target, the distribution that both critics learn, and the second half of
+  // Set scratch.critics.target, the distribution that both critics learn, and the second half of
   // scratch.observation_action: next observations with the policy's actions.
   template <class Device, class E>
   static void compute_target(Device device, Training<E>& training) {
     using T = typename E::Scalar;
     constexpr int kBatch = E::kBatchSize, kAction = E::Environment::kActionDim;
-    constexpr int kBins = ValueBins::kCount;
+    constexpr int kBins = Bins<E>::kCount;
     auto& learner = training.learner;
     auto& scratch = training.scratch;
     const auto& hyper = training.hyperparameters;
@@ -223,11 +226,11 @@ struct Xqc : OffPolicy {
         scratch.observation_action.row(kBatch));
     for (int index = 0; index < 2; index++) {
       forward_training<kBatch>(device, learner.critic[index].target, scratch.observation_action,
-                               scratch.logits, scratch.critic_buffer);
+                               scratch.logits, scratch.critics.buffer);
       auto& probability = scratch.probability[index];
       softmax_rows<kBatch, kBins>(device, scratch.logits.data(), probability.data(),
                                   scratch.log_denominator.data());
-      mean_values<kBatch, ValueBins>(device, probability.data(), scratch.value[index].data());
+      mean_values<kBatch, Bins<E>>(device, probability.data(), scratch.value[index].data());
     }
     const T alpha = temperature(training);
     for (int row = 0; row < kBatch; row++) {
@@ -235,17 +238,17 @@ struct Xqc : OffPolicy {
       const T discount = static_cast<T>(hyper.gamma) * scratch.not_terminated(row, 0);
       const T offset = math::fma(-discount * alpha, scratch.log_probability(row, 0),
                                  scratch.reward(row, 0));
-      project<ValueBins>(offset, discount, scratch.probability[first_is_smaller ? 0 : 1].row(row),
-                         scratch.target.row(row));
+      project<Bins<E>>(offset, discount, scratch.probability[first_is_smaller ? 0 : 1].row(row),
+                         scratch.critics.target.row(row));
     }
   }
 
-  // Take one Adam step of both critics on the mean cross-entropy to scratch.target, and move their
+  // Take one Adam step of both critics on the mean cross-entropy to scratch.critics.target, and move their
   // targets.
   template <class Device, class E>
   static void update_critics(Device device, Training<E>& training, StepReport<E>& report) {
     using T = typename E::Scalar;
-    constexpr int kBatch = E::kBatchSize, kBins = ValueBins::kCount;
+    constexpr int kBatch = E::kBatchSize, kBins = Bins<E>::kCount;
     constexpr T kShare = T(1) / static_cast<T>(kBatch);
     auto& learner = training.learner;
     auto& scratch = training.scratch;
@@ -255,19 +258,19 @@ struct Xqc : OffPolicy {
     for (int index = 0; index < 2; index++) {
       auto& critic = learner.critic[index];
       forward_training(device, critic.network, scratch.observation_action, scratch.logits,
-                       scratch.critic_buffer);
+                       scratch.critics.buffer);
       auto& probability = scratch.probability[index];
       softmax_rows<kBatch, kBins>(device, scratch.logits.data(), probability.data(),
                                   scratch.log_denominator.data());
       loss[index] = kShare * cross_entropy<kBatch, kBins>(
-                                 scratch.target.data(), scratch.logits.data(), probability.data(),
+                                 scratch.critics.target.data(), scratch.logits.data(), probability.data(),
                                  scratch.log_denominator.data(), kShare, probability.data());
-      set_zero(scratch.critic_gradient);
-      backward_training(device, critic.network, scratch.critic_buffer, probability,
-                        scratch.critic_gradient, scratch.gradient_buffer);
-      adam_step(device, parameters, critic.optimizer, scratch.critic_gradient, critic.network);
+      set_zero(scratch.critics.gradient);
+      backward_training(device, critic.network, scratch.critics.buffer, probability,
+                        scratch.critics.gradient, scratch.critics.gradient_buffer);
+      adam_step(device, parameters, critic.optimizer, scratch.critics.gradient, critic.network);
       normalize_weights(device, critic.network);
-      move_statistics(share, scratch.critic_buffer.batch, critic.statistics);
+      move_statistics(share, scratch.critics.buffer.batch, critic.statistics);
       polyak_update<E::Critic::kParameterCount>(device,
                                                 static_cast<T>(training.hyperparameters.tau),
                                                 critic.network.values, critic.target.values);
@@ -291,7 +294,7 @@ struct Xqc : OffPolicy {
     fill_standard_normal(device, {hyper.seed, Purpose::policy_sample, learner.progress.updates},
                          scratch.noise.data(), kBatch * kAction);
     forward_training(device, learner.actor, policy_part(device, scratch.observation, scratch),
-                     scratch.actor_output, scratch.actor_buffer);
+                     scratch.actor_output, scratch.actor.buffer);
     sample_actions<kBatch, kAction>(device, scratch.actor_output.data(), scratch.noise.data(),
                                     scratch.action.data(), scratch.log_probability.data());
     for (int index = 0; index < 2; index++) evaluate_critic(device, training, index);
@@ -305,21 +308,21 @@ struct Xqc : OffPolicy {
     minimum_backward<kBatch>(device, scratch.value[0].data(), scratch.value[1].data(), kShare,
                              scratch.value_gradient[0].data(), scratch.value_gradient[1].data());
     for (int index = 0; index < 2; index++) differentiate_critic(device, training, index);
-    add_scaled<kBatch * kAction>(device, T(1), scratch.action_gradient[1].data(),
-                                 scratch.action_gradient[0].data());
+    add_scaled<kBatch * kAction>(device, T(1), scratch.actor.action_gradient[1].data(),
+                                 scratch.actor.action_gradient[0].data());
     sample_actions_backward<kBatch, kAction>(
         device, scratch.actor_output.data(), scratch.noise.data(), scratch.action.data(),
-        scratch.action_gradient[0].data(), alpha / static_cast<T>(kBatch),
+        scratch.actor.action_gradient[0].data(), alpha / static_cast<T>(kBatch),
         scratch.actor_output_gradient.data());
     static_assert(kObservation >= E::Environment::kObservationDim, "critics see the policy's part");
-    set_zero(scratch.actor_gradient);
-    backward_training(device, learner.actor, scratch.actor_buffer, scratch.actor_output_gradient,
-                      scratch.actor_gradient, scratch.actor_gradient_buffer);
+    set_zero(scratch.actor.gradient);
+    backward_training(device, learner.actor, scratch.actor.buffer, scratch.actor_output_gradient,
+                      scratch.actor.gradient, scratch.actor.gradient_buffer);
     const auto parameters = adam(training);
-    adam_step(device, parameters, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
+    adam_step(device, parameters, learner.actor_optimizer, scratch.actor.gradient, learner.actor);
     normalize_weights(device, learner.actor);
     move_statistics(statistics_share<T>(learner.progress.updates / hyper.policy_delay),
-                    scratch.actor_buffer.batch, learner.actor_statistics);
+                    scratch.actor.buffer.batch, learner.actor_statistics);
     const T mean_log_probability = log_probability / static_cast<T>(kBatch);
     const T target_entropy = static_cast<T>(hyper.target_entropy) * static_cast<T>(kAction);
     const sac::LogTemperature<T> gradient{{-alpha * (mean_log_probability + target_entropy)}};
@@ -336,38 +339,39 @@ struct Xqc : OffPolicy {
   static void evaluate_critic(Device device, Training<E>& training, int index) {
     constexpr int kBatch = E::kBatchSize;
     auto& scratch = training.scratch;
+    auto& work = scratch.actor;
     const auto& critic = training.learner.critic[index];
-    auto& work = scratch.folded_critic[index];
-    fold(critic.network, critic.statistics, work.network);
-    set_input_norm(critic.statistics, work.norm);
+    auto& input = work.critic_input[index];
+    auto& probability = scratch.probability[index];
+    fold(critic.network, critic.statistics, work.critic[index]);
+    set_input_norm(critic.statistics, work.critic_norm[index]);
     join_columns<kBatch, Scratch<E>::kObservation, E::Environment::kActionDim>(
-        device, scratch.observation.data(), scratch.action.data(), scratch.critic_input.data());
-    normalize_inputs<kBatch>(work.norm, scratch.critic_input.data());
-    forward(device, work.network, scratch.critic_input, scratch.logits, work.buffer);
-    softmax_rows<kBatch, ValueBins::kCount>(device, scratch.logits.data(),
-                                            scratch.probability[index].data(),
-                                            scratch.log_denominator.data());
-    mean_values<kBatch, ValueBins>(device, scratch.probability[index].data(),
-                                   scratch.value[index].data());
+        device, scratch.observation.data(), scratch.action.data(), input.data());
+    normalize_inputs<kBatch>(work.critic_norm[index], input.data());
+    forward(device, work.critic[index], input, scratch.logits, work.critic_buffer[index]);
+    softmax_rows<kBatch, Bins<E>::kCount>(device, scratch.logits.data(), probability.data(),
+                                          scratch.log_denominator.data());
+    mean_values<kBatch, Bins<E>>(device, probability.data(), scratch.value[index].data());
   }
 
-  // Set scratch.action_gradient[index] from scratch.value_gradient[index].
+  // Set scratch.actor.action_gradient[index] from scratch.value_gradient[index].
   template <class Device, class E>
   static void differentiate_critic(Device device, Training<E>& training, int index) {
     constexpr int kBatch = E::kBatchSize, kAction = E::Environment::kActionDim;
     constexpr int kObservation = Scratch<E>::kObservation;
     auto& scratch = training.scratch;
-    auto& work = scratch.folded_critic[index];
+    auto& work = scratch.actor;
+    auto& action_gradient = work.action_gradient[index];
     auto& gradient = scratch.logits;
-    mean_values_backward<kBatch, ValueBins>(device, scratch.probability[index].data(),
-                                            scratch.value[index].data(),
-                                            scratch.value_gradient[index].data(), gradient.data());
-    auto& action_gradient = scratch.action_gradient[index];
-    backward_input<kObservation>(device, work.network, scratch.critic_input, scratch.logits,
-                                 work.buffer, gradient.data(), action_gradient.data(),
-                                 scratch.folded_gradient_buffer);
+    mean_values_backward<kBatch, Bins<E>>(device, scratch.probability[index].data(),
+                                          scratch.value[index].data(),
+                                          scratch.value_gradient[index].data(), gradient.data());
+    backward_input<kObservation>(device, work.critic[index], work.critic_input[index],
+                                 scratch.logits, work.critic_buffer[index], gradient.data(),
+                                 action_gradient.data(), work.critic_gradient_buffer);
+    const auto* scale = work.critic_norm[index].scale + kObservation;
     for (int row = 0; row < kBatch; row++) {
-      for (int i = 0; i < kAction; i++) action_gradient(row, i) *= work.norm.scale[kObservation + i];
+      for (int i = 0; i < kAction; i++) action_gradient(row, i) *= scale[i];
     }
   }
 
@@ -426,7 +430,8 @@ struct Xqc : OffPolicy {
 
   // An experiment E names its Environment, Actor and Critic, each a BatchNormMlp, kBatchSize,
   // kReplayCapacity and kEpisodeSteps. The actor's outputs are the mean of every dimension of the
-  // action, then every log_std; the critic's are the bins' logits. E's Hyperparameters are
+  // action, then every log_std; the critic's are the logits of a
+  // value's bins, as many as it has outputs. E's Hyperparameters are
   // XqcHyperparameters, or derive from it with a constructor that sets other defaults.
   template <class E>
   struct ExperimentContract {
@@ -450,13 +455,14 @@ struct Xqc : OffPolicy {
                   "mean and log_std");
       RLT_REQUIRE(Size<E::Critic::kInputDim>::template kIs<kCriticInput>,
                   "the critic's input width differs from observation width plus action width");
-      RLT_REQUIRE(Size<E::Critic::kOutputDim>::template kIs<ValueBins::kCount>,
-                  "the critic's output width differs from 101, the bins of a value");
+      RLT_REQUIRE(E::Critic::kOutputDim >= 2,
+                  "the critic's output width, the bins of a value, is less than 2");
       return kept;
     }
   };
 
   // Networks and hyperparameters of a Gymnasium task, with hidden layers of these widths.
+  static constexpr int kTaskBins = 101;
   template <class Environment, int... Hidden>
   using TaskActor = BatchNormMlp<
       typename Environment::Scalar,
@@ -465,7 +471,7 @@ struct Xqc : OffPolicy {
   using TaskCritic =
       BatchNormMlp<typename Environment::Scalar,
                    Dimensions<kCriticObservationDim<Environment> + Environment::kActionDim,
-                              Hidden..., ValueBins::kCount>>;
+                              Hidden..., kTaskBins>>;
   using TaskHyperparameters = OffPolicyTaskHyperparameters<XqcHyperparameters>;
 
   // ---- State and scratch memory -----------------------------------------------------------------
@@ -506,12 +512,33 @@ struct Xqc : OffPolicy {
     for_each_run_tensor(training, visitor);
   }
 
-  // A critic for the actor's update.
-  template <class Network, int Batch>
-  struct FoldedCritic {
-    typename Network::Folded network;
-    InputNorm<Network> norm;
-    MlpBuffer<typename Network::Folded, Batch> buffer;
+  // Memory of an update of the critics.
+  template <class E>
+  struct CriticsUpdate {
+    using T = typename E::Scalar;
+    static constexpr int kRows = 2 * E::kBatchSize;
+    Matrix<T, E::kBatchSize, Bins<E>::kCount> target;
+    BatchNormBuffer<typename E::Critic, kRows> buffer;
+    GradientBuffer<T, kRows, E::Critic::widest_input()> gradient_buffer;
+    typename E::Critic gradient;
+  };
+
+  // Memory of an update of the actor.
+  template <class E>
+  struct ActorUpdate {
+    using T = typename E::Scalar;
+    using FoldedCritic = typename E::Critic::Folded;
+    static constexpr int kBatch = E::kBatchSize;
+    BatchNormBuffer<typename E::Actor, kBatch> buffer;
+    GradientBuffer<T, kBatch, E::Actor::widest_input()> gradient_buffer;
+    typename E::Actor gradient;
+    // The critics with their running means and variances.
+    FoldedCritic critic[2];
+    InputNorm<typename E::Critic> critic_norm[2];
+    Matrix<T, kBatch, E::Critic::kInputDim> critic_input[2];
+    MlpBuffer<FoldedCritic, kBatch> critic_buffer[2];
+    GradientBuffer<T, kBatch, FoldedCritic::widest_hidden()> critic_gradient_buffer;
+    Matrix<T, kBatch, E::Environment::kActionDim> action_gradient[2];
   };
 
   template <class E>
@@ -527,33 +554,27 @@ struct Xqc : OffPolicy {
     Matrix<T, kBatch, kObservation> observation, next_observation;
     Matrix<T, kBatch, 1> reward;
     Matrix<T, kBatch, 1> not_terminated;  // 1, or 0 where the transition ended its episode
-    Matrix<T, kBatch, ValueBins::kCount> target;
 
-    // The actor: its actions, and what they need.
+    // The actor's actions.
     Matrix<T, kBatch, E::Environment::kObservationDim> actor_input;
     Matrix<T, kBatch, 2 * kAction> actor_output, actor_output_gradient;  // mean, then log_std
     Matrix<T, kBatch, kAction> noise, action;
     Matrix<T, kBatch, 1> log_probability;
-    BatchNormBuffer<typename E::Actor, kBatch> actor_buffer;
-    GradientBuffer<T, kBatch, E::Actor::widest_input()> actor_gradient_buffer;
-    typename E::Actor actor_gradient;
 
-    // The critics.
-    BatchNormBuffer<typename E::Critic, 2 * kBatch> critic_buffer;
-    GradientBuffer<T, 2 * kBatch, E::Critic::widest_input()> gradient_buffer;
-    typename E::Critic critic_gradient;
-    Matrix<T, kBatch, ValueBins::kCount> logits, probability[2];
+    // The critics' outputs.
+    Matrix<T, kBatch, Bins<E>::kCount> logits, probability[2];
     Matrix<T, kBatch, 1> log_denominator, value[2], value_gradient[2];
 
-    // Networks with their running means and variances.
+    // The actor with its running means and variances.
     typename E::Actor::Folded folded_actor;
     InputNorm<typename E::Actor> policy_input;
     MlpBuffer<typename E::Actor::Folded, kBatch> folded_actor_buffer;
     MlpBuffer<typename E::Actor::Folded, kEnvironmentCount<E>> exploring_buffer;
-    FoldedCritic<typename E::Critic, kBatch> folded_critic[2];
-    Matrix<T, kBatch, kObservation + kAction> critic_input;
-    Matrix<T, kBatch, kAction> action_gradient[2];
-    GradientBuffer<T, kBatch, E::Critic::widest_hidden()> folded_gradient_buffer;
+
+    union {  // an update of the actor comes after that of the critics
+      CriticsUpdate<E> critics;
+      ActorUpdate<E> actor;
+    };
     PolicyNetwork<E> policy;
   };
 };
