@@ -27,7 +27,7 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 
 PEERS = "training"
-ALGORITHMS = ("td3", "sac")
+ALGORITHMS = ("td3", "sac", "xqc")
 STEPS, EPISODES, REPETITIONS = 10_000, 100, 3
 QUICK_PEER = "pytorch"
 OURS, LOOP = "ours", "ours, loop alone"
@@ -51,7 +51,7 @@ def train(
     ] = None,
     steps: Annotated[int, typer.Option(metavar="N", help="Environment steps of a run.")] = STEPS,
     chart: Chart = None,
-    algorithm: Annotated[str, typer.Option(metavar="ALGORITHM", help="td3 or sac.")] = "td3",
+    algorithm: Annotated[str, typer.Option(metavar="ALGORITHM", help="td3, sac or xqc.")] = "td3",
     json_output: Json = False,
 ) -> None:
     """Compare the training time with other libraries."""

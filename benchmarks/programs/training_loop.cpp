@@ -12,6 +12,7 @@
 #include "measuring.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "pendulum_xqc.h"
 #include "rltools/rl/evaluation.h"
 #include RLT_DEVICE_HEADER
 
@@ -66,6 +67,9 @@ int main(int argument_count, char** arguments) {
   if (steps > 0 && std::strcmp(arguments[1], "sac") == 0) {
     return run<Trained<rlt::PendulumSac>>(static_cast<std::uint32_t>(steps));
   }
-  std::fprintf(stderr, "usage: training_loop td3|sac STEPS\n");
+  if (steps > 0 && std::strcmp(arguments[1], "xqc") == 0) {
+    return run<Trained<rlt::PendulumXqc>>(static_cast<std::uint32_t>(steps));
+  }
+  std::fprintf(stderr, "usage: training_loop td3|sac|xqc STEPS\n");
   return 2;
 }

@@ -1,4 +1,4 @@
-"""What TD3 and SAC beside this file share, in plain PyTorch and in the manner of CleanRL.
+"""What TD3, SAC and XQC beside this file share, in plain PyTorch and in the manner of CleanRL.
 
 Eager mode, a replay buffer in NumPy, the loop. Actions lie in [-1, 1].
 """
@@ -59,6 +59,9 @@ class Learner:
         self.actor_optimizer = torch.optim.Adam(self.actor.parameters(), settings.learning_rate)
         self.critic_optimizer = torch.optim.Adam(critic_parameters, settings.learning_rate)
 
+    def observe(self, reward: float, ended: bool) -> None:
+        """Take in what a step gave, for a learner that needs it before it is sampled."""
+
     def explore(self, observation: torch.Tensor, rng: np.random.Generator) -> Any:
         """Return the action in training."""
         raise NotImplementedError
@@ -103,8 +106,9 @@ def train(
     torch.manual_seed(settings.seed)
     rng = np.random.default_rng(settings.seed)
     environment = gymnasium.make(settings.environment)
-    replay = ReplayBuffer(settings.buffer_size, 3, 1)
     learner: Learner = make(settings)
+    settings = learner.settings
+    replay = ReplayBuffer(settings.buffer_size, 3, 1)
     with stopwatch:
         observation, _ = environment.reset(seed=settings.seed)
         for step in range(settings.steps):
@@ -117,6 +121,7 @@ def train(
             next_observation, reward, terminated, truncated, _ = outcome
             replay.add(observation, action, reward, next_observation, terminated)
             observation = next_observation
+            learner.observe(float(reward), terminated or truncated)
             if terminated or truncated:
                 observation, _ = environment.reset()
             if step >= settings.learning_starts:
