@@ -116,7 +116,7 @@ def ppo(
 
 
 class Setting(NamedTuple):
-    """What all contenders have in common."""
+    """The setting of all contenders."""
 
     threads: int
     seed: int

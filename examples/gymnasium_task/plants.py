@@ -138,7 +138,7 @@ DAY_S = 600.0  # docs/gymnasium_tasks.md: no policy's step is longer
 
 
 class Stock(Plant):
-    """What is ordered arrives three days later. What lies there costs, and what is missing costs
+    """A stock. Orders arrive three days later. Goods that lie there cost, and missing ones cost
     nine times as much; the reward is minus these costs in hundreds."""
 
     steps = 100

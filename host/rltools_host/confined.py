@@ -33,7 +33,7 @@ MEGABYTE = 1_000_000
 
 
 class Limits(Struct, frozen=True):
-    """What the process may take."""
+    """The limits of the process."""
 
     # Of addresses. 50,000,000 numbers in a model of ONNX, the most that is read, take 1.3 GB.
     memory_bytes: int = 2_000 * MEGABYTE

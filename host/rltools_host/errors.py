@@ -146,8 +146,8 @@ def near_matches(name: str, known: Iterable[str], last: int = 0) -> str:
     """
     names = [*known] if last else sorted(known)
     part_of = [each for each in names if name in each] if len(name) >= SHORTEST_PART else []
-    alike = difflib.get_close_matches(name, names, n=SUGGESTIONS)
-    if close := [*dict.fromkeys([*alike, *reversed(part_of)])][:SUGGESTIONS]:
+    similar = difflib.get_close_matches(name, names, n=SUGGESTIONS)
+    if close := [*dict.fromkeys([*similar, *reversed(part_of)])][:SUGGESTIONS]:
         return f"did you mean {' or '.join(close)}?"
     if not names:
         return "there are none"

@@ -106,7 +106,7 @@ def replace_directory(source: Path, destination: Path) -> None:
 
 
 def is_current(output: Path) -> bool:
-    """Whether the output is up to date; its time then follows the inputs', for build tools."""
+    """Return whether the output is up to date; its time follows the inputs' then, for builds."""
     stamp = output / "stamp"
     if not stamp.is_file() or stamp.read_text() != stamp_text():
         return False

@@ -174,7 +174,7 @@ class Unchecked(Struct, frozen=True, omit_defaults=True):
 
 
 class Results(Struct, frozen=True):
-    """What `--board all-emulated --json` prints."""
+    """The object that `--board all-emulated --json` prints."""
 
     results: list[Found | Unchecked]
 

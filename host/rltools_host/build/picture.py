@@ -1,4 +1,4 @@
-"""How an environment looks: flat shapes whose numbers are expressions of its channels.
+"""The look of an environment: flat shapes whose numbers are expressions of its channels.
 
 An environment of the core lists them in its header (rl/picture.h), one of Gymnasium's in its
 `metadata`; docs/environments.md, "A picture", tells authors. They are data, of a file perhaps that

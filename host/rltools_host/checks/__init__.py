@@ -1,1 +1,1 @@
-"""What `rlt check` finds out about an environment before a policy is trained in it."""
+"""The checks of `rlt check`, of an environment before a policy is trained in it."""

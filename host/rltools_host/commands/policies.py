@@ -166,7 +166,7 @@ def use_of(slot: PolicySlot) -> str:
 
 
 class SlotDocument(TypedDict):
-    """What `--json` has of a slot; null where there is no image, or no trial."""
+    """A slot in the object of `--json`; null where there is no image, or no trial."""
 
     slot: int
     use: str
@@ -181,7 +181,7 @@ class SlotDocument(TypedDict):
 
 
 class PoliciesDocument(TypedDict):
-    """What `--json` prints."""
+    """The object that `--json` prints."""
 
     board: str
     contract: str

@@ -35,7 +35,7 @@ LIMIT_S = 600.0  # for one command; a compiler may have to be compiled for first
 
 @dataclass(frozen=True)
 class Check:
-    """What was tried, and its outcome."""
+    """A check and its outcome."""
 
     name: str
     passed: bool

@@ -1,4 +1,4 @@
-"""What a policy is compared with: random actions, none, or a function of the user's."""
+"""Baselines that a policy is compared with: random actions, none, or a function of the user's."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class Baseline:
     def line(self, returns: Sequence[float]) -> str:
         difference, low, high = self.interval(returns)
         ends = f"95 % interval {low:.1f} to {high:.1f}"
-        told = (
+        verdict = (
             f"the policy has {abs(difference):.1f} {'more' if difference > 0 else 'less'}, {ends}"
         )
         if low <= 0.0 <= high:
-            told = f"{len(returns)} episodes show no difference, {ends}"
+            verdict = f"{len(returns)} episodes show no difference, {ends}"
         return (
             f"  against  {self.name}: return {np.mean(self.returns):.1f} ± "
-            f"{np.std(self.returns):.1f}   {told}"
+            f"{np.std(self.returns):.1f}   {verdict}"
         )
 
 

@@ -337,7 +337,7 @@ def check_row(row: Any) -> None:
 
 
 class RunDocument(TypedDict):
-    """What `rlt train --json` prints of a run; the last five of a task of Gymnasium's."""
+    """The object of `rlt train --json` for a run; the last five keys are of Gymnasium's tasks."""
 
     run: str
     experiment: str

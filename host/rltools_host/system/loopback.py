@@ -74,14 +74,14 @@ class TcpListener(Listener):
 
     def is_expected(self, connection: socket.socket) -> bool:
         connection.settimeout(TOKEN_S)
-        told = b""
-        while len(told) < len(self._token):
-            part = connection.recv(len(self._token) - len(told))
+        received = b""
+        while len(received) < len(self._token):
+            part = connection.recv(len(self._token) - len(received))
             if not part:
                 return False
-            told += part
+            received += part
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return hmac.compare_digest(told, self._token)
+        return hmac.compare_digest(received, self._token)
 
 
 if sys.platform == "linux":

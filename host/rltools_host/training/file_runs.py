@@ -53,7 +53,7 @@ HASH_DIGITS = 16
 
 @dataclass(frozen=True)
 class FileRun:
-    """What a file holds: its run.json, and the files of its save."""
+    """The run in a file: its run.json, and the files of its save."""
 
     run: Run
     step: int

@@ -53,7 +53,7 @@ MakeScreen = Callable[[GroupView], GroupScreen]
 
 
 class GroupDocument(TypedDict):
-    """What `--json` prints of a group; a study also has a page and curves."""
+    """The object that `--json` prints of a group; a study also has a page and curves."""
 
     group: str
     kind: str

@@ -51,7 +51,7 @@ PART = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 
 @dataclass(frozen=True)
 class GroupRequest:
-    """What all runs of a group share, with its seeds, and the variants that each seed trains."""
+    """A group of runs: the request that all share, its seeds, and the variants that each trains."""
 
     training: TrainingRequest
     variants: tuple[Variant, ...] = (Variant(),)

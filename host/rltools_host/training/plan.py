@@ -71,8 +71,8 @@ class Built:
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What a user asks for, made by `rlt train`, rlt.train, a study and a tuning. None leaves
-    a choice to the default, or to the resumed run."""
+    """A training as a user asks for it, made by `rlt train`, rlt.train, a study and a tuning. None
+    leaves a choice to the default, or to the resumed run."""
 
     experiment: str | None = None
     board: str | None = None

@@ -73,7 +73,7 @@ class TrialDocument(TypedDict):
 
 
 class TuneDocument(GroupDocument):
-    """What `--json` prints of a tuning; `command` trains with the settings of the best trial."""
+    """The object of `--json` for a tuning; `command` trains with the settings of the best trial."""
 
     of: int
     study: str

@@ -7,7 +7,7 @@ window's mean difference is subtracted. Where there are gusts, all is compared r
 filter that subtracts what earlier rows predict: otherwise a controller that answers to gusts would
 look like rotors that answer to commands less than they do.
 
-A gust is modelled as an acceleration of the first order: it is forgotten within its duration. An
+A gust is modeled as an acceleration of the first order: it is forgotten within its duration. An
 accelerometer shows it beside its white noise; a gyroscope (and a velocity) shows its integral. A
 Kalman filter of that predicts each row from those before it; the rest is white where the noise is
 as assumed, so that least squares are as certain as they state, and what a controller did by then

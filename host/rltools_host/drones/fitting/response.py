@@ -1,4 +1,4 @@
-"""How measured rotor speeds follow the commands of the same log: lags, latency, greatest speed.
+"""Measured rotor speeds beside the commands of the same log: lags, latency, greatest speed.
 
 The commands have no error, and what is measured is the answer itself, so this needs no model of the
 body: w' = (s - w) / lag as in rotors.py, where the set point s is an offset and a factor times the

@@ -41,7 +41,7 @@ class Question(Struct, frozen=True, omit_defaults=True):
 
 
 class Found(Struct, frozen=True):
-    """What the files of an import have in them."""
+    """The content of the files of an import."""
 
     policy: ForeignPolicy
     sha256: str  # of the policy's file with the normalizer's behind it
