@@ -29,8 +29,8 @@ constexpr int kIdle_ms = 100;
 // A host that has read nothing for so long is taken for absent: what would be written is dropped
 // until it reads again.
 constexpr int kPatience_ms = 2000;
-// What the system may hold for a host that does not read; the rest is dropped, so that a host which
-// reads again is not far behind.
+// Bytes that the system may hold for a host that does not read; the rest is dropped, so that a
+// host which reads again is not far behind.
 constexpr int kUnread_bytes = 1 << 16;
 
 int connection = -1;

@@ -237,7 +237,7 @@ class {name}Class {{
   // ranges. False: it is the safe one, and status() says why.
   bool step(uint32_t now_us, const float* observation, float* action);
 
-  // What the last step did, in words.
+  // Return the outcome of the last step, in words.
   const char* status() const;
 }};
 
@@ -260,7 +260,7 @@ constexpr rlt::Channel kActions[] = {{
 }};
 constexpr float kSafeAction[] = {{{safe_action}}};
 constexpr int kScratchFloats = {scratch_floats};
-// Of its own last actions, which the library gives it.
+// Ticks of its own last actions, which the library gives it.
 constexpr int kHistoryTicks = {history_ticks};
 
 alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
@@ -283,8 +283,7 @@ CALLS = {
 }
 # Executor's rules of a hidden state, in C.
 STATE = """\
-// What the policy remembers from before the last step of training, what from it, and what it would
-// after the present call.
+// The policy's memory before the last step of training, after it, and after the present call.
 static float state[POLICY_NAME_STATE_DIM];
 static float kept_state[POLICY_NAME_STATE_DIM];
 static float next_state[POLICY_NAME_STATE_DIM];
@@ -380,7 +379,7 @@ static const rlt_channel_t {name}_observations[] = {{
 static const rlt_channel_t {name}_actions[] = {{
 {actions}
 }};
-// What is done where something is wrong.
+// The action where something is wrong.
 static const float {name}_safe_action[] = {{{safe_action}}};
 static const rlt_contract_t {name}_contract = {{
     {step_interval_us}, {observation_dim}, {action_dim}, {name}_observations, {name}_actions,

@@ -374,7 +374,7 @@ class TrainingService : public link::Service {
   Training<E>& training_;
   Files files_;
   FileServer<Files> server_;
-  // Of the training episodes that have ended since the last report: how many, and their sums.
+  // The training episodes that have ended since the last report: how many, and their sums.
   struct EndedEpisodes {
     std::uint32_t episodes = 0;
     float returns = 0.0f;

@@ -75,7 +75,7 @@ export function bitsOf(type, value) {
   return bits.getUint32(0);
 }
 
-/** What modules share: a self-test, and a policy image that they take or refuse. */
+/** A module: a self-test, and a policy image that they take or refuse. */
 export class Module {
   constructor(module) {
     this.exports = new WebAssembly.Instance(module, {}).exports;

@@ -23,7 +23,7 @@ const PARTS = ["scene", "pushes", "scene-keys", "trials", "flight", "drone"]; //
 const get = (id) => document.getElementById(id);
 const percent = (part) => Math.round(100 * part);
 
-/** What a FlightPlayer needs: {module, document}. */
+/** Returns a FlightPlayer's {module, document}. */
 export async function loadFlight() {
   const bytes = async (kind) => (await read(`flight-${kind}.wasm`)).arrayBuffer();
   const [document, { module }] = await Promise.all([(await read("flight.json")).json(), chooseModule(bytes)]);

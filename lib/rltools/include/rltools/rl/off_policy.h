@@ -43,8 +43,8 @@ struct WithNormalizer<E, true> {
   Normalizer<typename E::Scalar, kCriticObservationDim<typename E::Environment>> normalizer;
 };
 
-// Whether a kNormalized experiment, of which a run decides it, does normalize. Without it shift and
-// scale stay 0 and 1, and change no bit.
+// The hyperparameter of a kNormalized experiment by which a run decides to normalize. Without it
+// shift and scale stay 0 and 1, and change no bit.
 #define RLT_NORMALIZER_HYPERPARAMETERS(X) \
   X(std::uint32_t, norm_obs, 1, 0, 1, "", "1: observations are normalized.")
 
