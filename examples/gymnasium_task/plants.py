@@ -132,8 +132,8 @@ def hold_level(observation: Any) -> list[float]:
 # ---- A stock -------------------------------------------------------------------------------------
 
 LEAD_DAYS = 3
-MOST_ORDERED = 250.0
-MOST_STORED = 1000.0
+MAX_ORDERED = 250.0
+MAX_STORED = 1000.0
 DAY_S = 600.0  # docs/gymnasium_tasks.md: no policy's step is longer
 
 
@@ -142,12 +142,12 @@ class Stock(Plant):
     nine times as much; the reward is minus these costs in hundreds."""
 
     steps = 100
-    most = MOST_ORDERED
+    most = MAX_ORDERED
     channels = table(
         DAY_S,
         [
-            number("stock", "1", 0, MOST_STORED),
-            *(number(f"arrives_in_{day}", "1", 0, MOST_ORDERED) for day in range(1, LEAD_DAYS + 1)),
+            number("stock", "1", 0, MAX_STORED),
+            *(number(f"arrives_in_{day}", "1", 0, MAX_ORDERED) for day in range(1, LEAD_DAYS + 1)),
             number("demand", "1", 0, 1000),
             number("season", "rad", 0, 7),
         ],
@@ -165,7 +165,7 @@ class Stock(Plant):
         mean = 100.0 + 60.0 * math.sin(self.season())
         self.demand = float(self.np_random.poisson(mean))
         left = self.stock + arrived - self.demand
-        self.stock = min(max(left, 0.0), MOST_STORED)
+        self.stock = min(max(left, 0.0), MAX_STORED)
         return -(self.stock + 9.0 * max(-left, 0.0)) / 100.0
 
     def season(self) -> float:
@@ -178,7 +178,7 @@ class Stock(Plant):
 def fill_up(observation: Any) -> list[float]:
     """Return the order that fills stock and orders up to four days of the largest mean demand."""
     stock, *coming = map(float, observation[: 1 + LEAD_DAYS])
-    return [min(max(500.0 - stock - sum(coming), 0.0), MOST_ORDERED)]
+    return [min(max(500.0 - stock - sum(coming), 0.0), MAX_ORDERED)]
 
 
 # ---- An oven with dead time ----------------------------------------------------------------------

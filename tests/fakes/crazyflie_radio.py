@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-MOST_TURNS = 50  # at once, where this machine was busy
+MAX_TURNS = 50  # at once, where this machine was busy
 PARAMETER_TYPES = {1: 0x08, 2: 0x09}  # by bytes: of unsigned integers
 LOG_TYPES = {1: 1, 2: 2, 4: 3}
 FORMATS = {1: "<B", 2: "<H", 4: "<I"}
@@ -115,7 +115,7 @@ class FakeCrazyflie(threading.Thread):
             now = time.monotonic()
             turns = int((now - turned) * 1000)
             turned += turns / 1000
-            for _ in range(min(turns, MOST_TURNS)):
+            for _ in range(min(turns, MAX_TURNS)):
                 self._app.flight_hover()
             if now - sampled > 0.01:
                 sampled = now

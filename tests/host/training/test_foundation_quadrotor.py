@@ -21,7 +21,7 @@ from training_bench import interrupt_at, metrics
 from training_calls import train_here
 
 NAME = "foundation-quadrotor"
-MOST_PARAMETERS = 2084  # RAPTOR's policy has as many
+MAX_PARAMETERS = 2084  # RAPTOR's policy has as many
 
 
 def train(out: Path, seed: int, steps: int, *settings: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def test_some_thousand_steps(tmp_path: Path) -> None:
     assert runs[0]["state_sha256"] == runs[1]["state_sha256"]
     image = read_run_policy(tmp_path / "run0")
     assert image.shape == "17-16-GRU16-4"
-    assert image.parameter_count == 1988 <= MOST_PARAMETERS
+    assert image.parameter_count == 1988 <= MAX_PARAMETERS
     assert image.recurrence is not None
     assert image.recurrence.trained_interval_us == 10_000
     image.verify()

@@ -62,7 +62,7 @@ SHAPE = (P.SHAPE_0, P.SHAPE_1)
 # 0 to 0.34; the rest is its square.
 USUAL_SHAPE, SHAPE_DEVIATION = (0.03, 0.1), (0.06, 0.2)
 
-MOST_REVERSE = 1.0  # of what least squares find, that may be missing: more is not shown
+MAX_REVERSE = 1.0  # of what least squares find, that may be missing: more is not shown
 PAIRS, ADDED = 3, 0.004  # of added errors of speeds, parts of the greatest
 FIRST_S, FACTOR = 0.3, 2.0  # the durations that are tried
 # Sizes are those of the parameters that were found before: until these move less than this, in
@@ -259,7 +259,7 @@ def between_regressions(model: Model, found: Estimate) -> Estimate:
         step = np.linalg.lstsq(j.T @ j, pull, rcond=1e-10)[0] * excess / max(explained, 1e-300)
         # The Jacobian is of residuals: it has the other sign than that of what is predicted.
         whole = -float(step[places.index(free.index(index))]) / theta[index]
-        reverse = float(np.clip(whole, 0.0, MOST_REVERSE))
+        reverse = float(np.clip(whole, 0.0, MAX_REVERSE))
         factor, spread = 1.0 + 0.5 * reverse, reverse / np.sqrt(12.0)
         covariance[index, :] *= factor
         covariance[:, index] *= factor

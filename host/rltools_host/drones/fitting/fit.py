@@ -43,7 +43,7 @@ OF_MEASURED = (P.FLAPPING, P.MOMENTUM, P.FORCE_LAG, P.FORCE_DELAY)  # rotor spee
 # What is left over a sensor's noise, in parts of it, without gusts: chance alone makes about
 # 1 / sqrt(rows).
 CALM, CALM_ROWS = 0.1, 5.0
-MOST_LEFT = 0.8  # of the measured speeds' deviation, that commands may leave
+MAX_LEFT = 0.8  # of the measured speeds' deviation, that commands may leave
 SHORTEST_SEEN = 0.25  # lag, in rows
 WEAKEST = 0.3  # motion, in a gyroscope's noise
 
@@ -339,7 +339,7 @@ def check_response(log: FlightLog, response: Response) -> None:
             )
     assert log.rotor_speeds is not None
     if response.greatest_rad_s <= 0.5 * log.largest_speed or response.left_rad_s > (
-        MOST_LEFT * float(log.rotor_speeds.std())
+        MAX_LEFT * float(log.rotor_speeds.std())
     ):
         raise log.fault(
             "its measured speeds do not follow its commands: look at their order, or leave the "

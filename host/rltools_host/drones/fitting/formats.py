@@ -380,7 +380,7 @@ TOPICS = (
     *("esc_status", "vehicle_land_detected"),
 )
 FORMAT, SUBSCRIBE, LOGGED = b"FAL"  # the last two end the definitions
-MOST_FIELDS, DEEPEST, MOST_FORMATS = 20_000, 8, 2_000
+MAX_FIELDS, DEEPEST, MAX_FORMATS = 20_000, 8, 2_000
 FIRST_MOTOR = 101  # of actuator functions
 UNUSABLE = (
     *(ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError),
@@ -423,23 +423,23 @@ def check_definitions(path: Path, file: BinaryIO) -> None:
         name, _, body = data.decode("latin-1").partition(":")
         parts = [part.split(" ")[0] for part in body.split(";") if part]
         fields[name] = [array_of(part) for part in parts]
-        if len(fields) > MOST_FORMATS:
-            raise DamagedFileError(f"{path} defines more than {MOST_FORMATS} messages")
+        if len(fields) > MAX_FORMATS:
+            raise DamagedFileError(f"{path} defines more than {MAX_FORMATS} messages")
 
     def expanded(name: str, depth: int) -> int:
         if name not in fields:
             return 1
         if depth > DEEPEST:
-            return MOST_FIELDS + 1
+            return MAX_FIELDS + 1
         total = 0
         for kind, count in fields[name]:
             total += max(count, 1) * expanded(kind, depth + 1)
-            if total > MOST_FIELDS:
+            if total > MAX_FIELDS:
                 break
         return total
 
     for name in TOPICS:
-        if expanded(name, 0) > MOST_FIELDS:
+        if expanded(name, 0) > MAX_FIELDS:
             raise DamagedFileError(f"{path}: its message {name} has more fields than any of PX4's")
 
 

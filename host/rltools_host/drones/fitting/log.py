@@ -39,9 +39,9 @@ KNOWN = (*REQUIRED, *ACCELERATION, *VELOCITY, *THRUST, *SPEED, *RAD_S, *RPM)
 
 LARGEST_NUMBER = 1e17  # of any column: microseconds since 1970 are 2e15
 MIN_ROWS = 200
-MOST_FACTS = 1000  # lines above a header
-MOST_COLUMNS = 500
-MOST_LINES = 5_000_000  # over an hour of 1,000 a second
+MAX_FACTS = 1000  # lines above a header
+MAX_COLUMNS = 500
+MAX_LINES = 5_000_000  # over an hour of 1,000 a second
 LONGEST_LINE = 200_000  # characters
 ULOG_GROUP = "ulog"  # of Python packages
 LONGEST_NAME = 80
@@ -107,12 +107,12 @@ def read_log(path: Path) -> FlightLog:
     facts: dict[str, str] = {}
     try:
         names = [name.strip() for name in next(rows, [])]
-        while len(names) == 2 and len(facts) < MOST_FACTS:  # of the Blackbox Explorer
+        while len(names) == 2 and len(facts) < MAX_FACTS:  # of the Blackbox Explorer
             facts[names[0]] = names[1]
             names = [name.strip() for name in next(rows, [])]
-        if len(names) > MOST_COLUMNS:
+        if len(names) > MAX_COLUMNS:
             raise DamagedFileError(
-                f"{path} has {len(names):,} columns, and {MOST_COLUMNS:,} at most are read: keep "
+                f"{path} has {len(names):,} columns, and {MAX_COLUMNS:,} at most are read: keep "
                 "those of docs/fit.md"
             )
         foreign = None
@@ -218,9 +218,9 @@ def physical_lines(path: Path, data: bytes) -> Iterator[str]:
                 )
             if line.count('"') % 2:
                 raise DamagedFileError(f"{path}, line {number}: it is not CSV: an open quote")
-            if number > MOST_LINES:
+            if number > MAX_LINES:
                 raise DamagedFileError(
-                    f"{path} has more than {MOST_LINES:,} lines: cut it to a flight"
+                    f"{path} has more than {MAX_LINES:,} lines: cut it to a flight"
                 )
             yield line
     except UnicodeDecodeError:

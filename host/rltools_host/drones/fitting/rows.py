@@ -22,11 +22,11 @@ Indices = NDArray[np.int64]
 HELD = 0.2  # the part of the rows that hold the values before: more is no chance
 WIDEST_GAP = 4.0  # of the usual step
 REGULAR, MULTIPLE = 0.2, 0.25  # deviation from the usual step, and from a multiple of it
-MOST_IRREGULAR = 0.1  # part of the steps
+MAX_IRREGULAR = 0.1  # part of the steps
 JUMP, SMALLEST_JUMP_RAD = 12.0, 0.05  # of the usual difference of attitude and gyroscope
 IMPOSSIBLE = 1.5  # times the turn of a row at the greatest angular velocity
 SHORTEST_S = 4.0
-MOST_ROWS = 15_000  # that are fitted: a minute at 250 a second
+MAX_ROWS = 15_000  # that are fitted: a minute at 250 a second
 ARRAYS = ("attitude", "angular_velocity", "acceleration", "velocity", "rotor_speeds")
 
 
@@ -175,7 +175,7 @@ def filled(log: FlightLog) -> FlightLog:
     number = np.round(steps / usual).astype(int)
     regular = np.abs(steps / usual - number) < np.where(number > 1, MULTIPLE * number, REGULAR)
     dropped = (number > 1) & (number <= WIDEST_GAP) & regular
-    if not dropped.any() or (~regular).mean() > MOST_IRREGULAR:
+    if not dropped.any() or (~regular).mean() > MAX_IRREGULAR:
         return log
     number = np.where(dropped, number, 1)
     places = np.concatenate([[0], np.cumsum(number)])
@@ -210,11 +210,11 @@ def between_times(at: Array, time_s: Array, values: Array) -> Array:
 def liveliest(log: FlightLog) -> FlightLog:
     """Return the part of a long log that moves the most: as the battery sags, a whole one is not of
     one drone, and more rows add little."""
-    if len(log.time_s) <= MOST_ROWS:
+    if len(log.time_s) <= MAX_ROWS:
         return log
     squares = np.cumsum((log.angular_velocity**2).sum(axis=1))
-    start = int(np.argmax(squares[MOST_ROWS:] - squares[:-MOST_ROWS])) + 1
-    rows = slice(start, start + MOST_ROWS)
+    start = int(np.argmax(squares[MAX_ROWS:] - squares[:-MAX_ROWS])) + 1
+    rows = slice(start, start + MAX_ROWS)
     seconds = float(log.time_s[rows.stop - 1] - log.time_s[start])
     return rows_of(
         log,

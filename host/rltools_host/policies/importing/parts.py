@@ -29,7 +29,7 @@ RIVAL = re.compile(
     r"(?i)(target|value|critic|vf?|qf?)(_?(layer|head|net|network|out|fn|linear|\d))*"
 )
 DEVIATION = re.compile(r"(?i)(fc_?)?(log_?)?(std|sigma|var|scale)(_?(layer|head|net|out|linear))?")
-MOST_LISTED = 8
+MAX_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,6 @@ def chosen(
 
 
 def listed(names: Sequence[str]) -> str:
-    some = ", ".join(map(shown, names[:MOST_LISTED]))
-    more = len(names) - MOST_LISTED
+    some = ", ".join(map(shown, names[:MAX_LISTED]))
+    more = len(names) - MAX_LISTED
     return f"{some} and {more} more" if more > 0 else some

@@ -48,7 +48,7 @@ EPISODE_STEPS = 100  # of a recurrent policy's samples
 LARGEST_DIFFERENCE = 1e-6  # of normalized actions; of logits relative to max(1, largest)
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 DEAD = 1e-4  # of a channel's range, and of its unit: a deviation of one that has not changed
-MOST_NAMED = 4
+MAX_NAMED = 4
 FORMULAS = "the file's formulas"
 SAME, SCALED = "same", "scaled"  # a file's actions: in the contract's units, or in [-1, 1]
 
@@ -205,7 +205,7 @@ def losses(policy: ForeignPolicy, contract: Contract, proofs: Sequence[Proof]) -
             "a ten thousandth of the range here, so that little of it drives the policy"
         )
     if policy.stated is not None and any(each.lacks_names for each in policy.stated.inputs):
-        first = ", ".join(channel.name for channel in contract.observations[:MOST_NAMED])
+        first = ", ".join(channel.name for channel in contract.observations[:MAX_NAMED])
         found.append(
             f"the file does not name its {len(contract.observations)} observations: their order is "
             f"taken to be {first} ... as here; a policy that is flown (--environment) shows it"

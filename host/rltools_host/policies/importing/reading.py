@@ -281,7 +281,7 @@ def table(value: Any, what: str) -> dict[Any, Any]:
 
 
 MAX_BYTES = 512_000_000
-MOST_IN_FOLDER = 1000
+MAX_IN_FOLDER = 1000
 NO_PATH = Path()
 CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
@@ -323,7 +323,7 @@ def other_archive(archive: Archive) -> str:
 def in_folder(path: Path) -> str:
     """Return why a folder is not imported, and which file in it might be."""
     try:
-        names = sorted(each.name for each in path.iterdir())[:MOST_IN_FOLDER]
+        names = sorted(each.name for each in path.iterdir())[:MAX_IN_FOLDER]
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
     if "saved_model.pb" in names:

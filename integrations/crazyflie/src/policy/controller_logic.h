@@ -285,9 +285,9 @@ class Controller {
   // Return whether the vehicle is too far. A position that is not a number is not far: it is no
   // observation.
   bool is_far(const float* position_error_m) const {
-    const float most_m = 0.01f * static_cast<float>(settings_.max_error_cm);
+    const float max_m = 0.01f * static_cast<float>(settings_.max_error_cm);
     for (int i = 0; i < 3; i++) {
-      if (math::absolute(position_error_m[i]) > most_m) return true;
+      if (math::absolute(position_error_m[i]) > max_m) return true;
     }
     return false;
   }

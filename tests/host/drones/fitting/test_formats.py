@@ -21,7 +21,7 @@ from quadrotor_flight import Array, Flight, fly
 from rltools_host import confined
 from rltools_host.build.tools import group_is_installed
 from rltools_host.drones.fitting.checks import check_log
-from rltools_host.drones.fitting.formats import MOST_FIELDS, decompressed, integrated_attitude
+from rltools_host.drones.fitting.formats import MAX_FIELDS, decompressed, integrated_attitude
 from rltools_host.drones.fitting.log import FlightLog, read_log
 from rltools_host.drones.fitting.model import turn
 from rltools_host.errors import DamagedFileError
@@ -278,7 +278,7 @@ def test_hostile_ulogs_are_one_sentence(tmp_path: Path) -> None:
     begin = whole.index(message("A", struct.pack("<BH", 0, 0) + b"sensor_combined"))
     path = tmp_path / "bomb.ulg"
     path.write_bytes(whole[:begin] + b"".join(bomb) + whole[begin:])
-    assert MOST_FIELDS < 60_000
+    assert MAX_FIELDS < 60_000
     with pytest.raises(DamagedFileError, match="its message sensor_combined has more fields than"):
         read_log(path)
     rng = np.random.default_rng(1)

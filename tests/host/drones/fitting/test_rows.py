@@ -10,7 +10,7 @@ import pytest
 
 from rltools_host.drones.fitting.checks import check_log
 from rltools_host.drones.fitting.log import FlightLog, read_log
-from rltools_host.drones.fitting.rows import MOST_ROWS, liveliest, prepared
+from rltools_host.drones.fitting.rows import MAX_ROWS, liveliest, prepared
 from rltools_host.errors import DamagedFileError
 from rltools_host.tree import TREE
 
@@ -107,7 +107,7 @@ def test_commands_of_a_slow_topic_are_refused() -> None:
 
 
 def test_the_liveliest_part_of_a_long_log() -> None:
-    times = MOST_ROWS // len(LOG.time_s) + 3
+    times = MAX_ROWS // len(LOG.time_s) + 3
     kept = np.tile(np.arange(len(LOG.time_s)), times)
     long = rows(LOG, kept)
     quiet = np.where(np.arange(len(kept)) < 4000, 0.3, 1.0)[:, None]
@@ -118,7 +118,7 @@ def test_the_liveliest_part_of_a_long_log() -> None:
         angular_velocity=long.angular_velocity * quiet,
     )
     found = liveliest(long)
-    assert len(found.time_s) == MOST_ROWS
+    assert len(found.time_s) == MAX_ROWS
     assert found.lines[0] > 4000 - len(LOG.time_s)
     assert f"the liveliest 90 s of {long.duration_s:.0f} s, lines" in found.notes[0]
 
