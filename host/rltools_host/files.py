@@ -181,14 +181,14 @@ def open_plain(path: Path, within: Path | None = None) -> BinaryIO:
     within: the folder that it belongs to, such as a run's; raise OSError where a link leads out of
     it.
     """
-    place = os.fspath(path)
+    real = os.fspath(path)
     flags = READ_PLAIN
     if within is not None:
-        place = os.path.realpath(path)
-        if not Path(place).is_relative_to(os.path.realpath(within)):
+        real = os.path.realpath(path)
+        if not Path(real).is_relative_to(os.path.realpath(within)):
             raise OSError(errno.ELOOP, f"a link leads out of {within}, copy the file there")
         flags |= NO_FOLLOW
-    descriptor = os.open(place, flags)
+    descriptor = os.open(real, flags)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)

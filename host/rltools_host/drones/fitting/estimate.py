@@ -248,9 +248,9 @@ def between_regressions(model: Model, found: Estimate) -> Estimate:
     theta, covariance = found.theta.copy(), found.covariance.copy()
     for index, channel in zip(GAINS, (3, 4, 5), strict=True):
         rows = residuals.channel == channel
-        places = [place for place, each in enumerate(free) if each not in SHARED]
-        left, j = residuals.values[rows], jacobian[np.ix_(rows, places)]
-        others = [(r[rows], d[np.ix_(rows, places)]) for r, d in tried]
+        columns = [column for column, each in enumerate(free) if each not in SHARED]
+        left, j = residuals.values[rows], jacobian[np.ix_(rows, columns)]
+        others = [(r[rows], d[np.ix_(rows, columns)]) for r, d in tried]
         explained = np.mean([(r**2).sum() for r, _ in others]) - (left**2).sum()
         pull = j.T @ left - np.mean([d.T @ r for r, d in others], axis=0)
         rates = model.log.angular_velocity[:, channel - 3]
@@ -258,7 +258,7 @@ def between_regressions(model: Model, found: Estimate) -> Estimate:
         excess = max(float((left**2).sum()) - rows.sum() * white**2, 0.0)
         step = np.linalg.lstsq(j.T @ j, pull, rcond=1e-10)[0] * excess / max(explained, 1e-300)
         # The Jacobian is of residuals: it has the other sign than that of what is predicted.
-        whole = -float(step[places.index(free.index(index))]) / theta[index]
+        whole = -float(step[columns.index(free.index(index))]) / theta[index]
         reverse = float(np.clip(whole, 0.0, MAX_REVERSE))
         factor, spread = 1.0 + 0.5 * reverse, reverse / np.sqrt(12.0)
         covariance[index, :] *= factor

@@ -467,8 +467,8 @@ def px4_table(path: Path, log: Any) -> Table:
     end = min(seconds[-1], *(float(each["timestamp"][-1]) * 1e-6 for each in ends))
     rows = (seconds >= start) & (seconds <= end) & (np.diff(seconds, prepend=-np.inf) > 0.0)
     if (landed := topic("vehicle_land_detected")) is not None:
-        place = np.searchsorted(landed["timestamp"] * 1e-6, seconds, side="right") - 1
-        on_ground = (np.asarray(landed["landed"])[np.maximum(place, 0)] != 0) & (place >= 0)
+        latest = np.searchsorted(landed["timestamp"] * 1e-6, seconds, side="right") - 1
+        on_ground = (np.asarray(landed["landed"])[np.maximum(latest, 0)] != 0) & (latest >= 0)
         if np.any(rows & ~on_ground):
             rows &= ~on_ground
             table.notes.append("rows on the ground by vehicle_land_detected were left out")
@@ -553,15 +553,15 @@ def px4_order(path: Path, log: Any) -> list[int]:
 
 def px4_speeds(escs: Any, order: list[int], at: Array) -> list[Array] | None:
     """Return the measured speeds in rpm, on lines between their times, if there are some."""
-    place = {}
+    number_of = {}
     for index in range(8):
         function = escs.get(f"esc[{index}].actuator_function")
         if f"esc[{index}].esc_rpm" in escs:
             motor = index if function is None else int(function[-1]) - FIRST_MOTOR
-            place[motor] = index
-    if not all(motor in place for motor in order):
+            number_of[motor] = index
+    if not all(motor in number_of for motor in order):
         return None
-    columns = [np.abs(lines(escs, f"esc[{place[motor]}].esc_rpm", at)) for motor in order]
+    columns = [np.abs(lines(escs, f"esc[{number_of[motor]}].esc_rpm", at)) for motor in order]
     return columns if all(np.ptp(column) > 0.0 for column in columns) else None
 
 

@@ -123,11 +123,11 @@ def read_log(path: Path) -> FlightLog:
         else:
             names = checked_header(path, names)
         known = set(KNOWN) if foreign is None else foreign
-        places = [index for index, name in enumerate(names) if name in known]
-        lines, values = values_of(path, names, places, rows)
+        indices = [index for index, name in enumerate(names) if name in known]
+        lines, values = values_of(path, names, indices, rows)
     except csv.Error as error:
         raise DamagedFileError(f"{path}, line {rows.line_num}: it is not CSV: {error}") from None
-    columns = {names[place]: values[:, index] for index, place in enumerate(places)}
+    columns = {names[index]: column for index, column in zip(indices, values.T, strict=True)}
     if foreign is None:
         unused = tuple(name for name in names if name not in KNOWN)
         return log_of(path, digest, lines, columns, unused, [])
@@ -296,10 +296,10 @@ def is_number(text: str) -> bool:
 def values_of(
     path: Path,
     names: list[str],
-    places: list[int],
+    indices: list[int],
     rows: csv._reader,  # type: ignore[name-defined]
 ) -> tuple[NDArray[np.int64], Array]:
-    """Return the line of each row, and the numbers of the columns at these places."""
+    """Return the line of each row, and the numbers of the columns at these indices."""
     lines, values, width = array("q"), array("d"), len(names)
     for cells in rows:
         if not cells:
@@ -311,11 +311,11 @@ def values_of(
                 "the file is cut off or damaged there"
             )
         try:
-            row = [float(cells[place]) for place in places]
+            row = [float(cells[index]) for index in indices]
         except ValueError:
             row = [math.nan]
         if not sum(map(abs, row)) < LARGEST_NUMBER:  # one of them, or together
-            row = [number(path, line, names[place], cells[place]) for place in places]
+            row = [number(path, line, names[index], cells[index]) for index in indices]
         lines.append(line)
         values.extend(row)
     if len(lines) < MIN_ROWS:
@@ -323,7 +323,7 @@ def values_of(
             f"{path} has {len(lines)} rows: at least {MIN_ROWS} are needed, better ten seconds "
             "of 250 a second"
         )
-    return np.array(lines), np.frombuffer(values).reshape(len(lines), len(places))
+    return np.array(lines), np.frombuffer(values).reshape(len(lines), len(indices))
 
 
 def number(path: Path, line: int, name: str, text: str) -> float:

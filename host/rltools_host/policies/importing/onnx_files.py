@@ -512,8 +512,7 @@ def shape_of(name: str, taken: Sequence[Sizes]) -> Sizes:
     if name == "Concat":
         return [size for sizes in (first, *others) for size in sizes]
     if name == "Gather":
-        places = [place for place in others[0] if place is not None]
-        return [first[place] for place in places]
+        return [first[index] for index in others[0] if index is not None]
     if name in WHOLE and len(first) == len(others[0]):
         pairs = list(zip(first, others[0], strict=True))
         return [None if a is None or b is None else WHOLE[name](a, b) for a, b in pairs]
@@ -528,8 +527,8 @@ def columns_of(
     given: the constants behind its data.
     """
 
-    def whole(key: str, place: int, usual: Any) -> list[int]:
-        value = given[place] if len(given) > place else attributes.get(key, usual)
+    def whole(key: str, index: int, usual: Any) -> list[int]:
+        value = given[index] if len(given) > index else attributes.get(key, usual)
         return [int(number) for number in np.ravel(value)]
 
     operator = node.op_type
