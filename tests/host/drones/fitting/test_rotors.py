@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from quadrotor_flight import Array
-from rltools_host.drones.fitting.rotors import RotorParameters, motions, set_points
+from rltools_host.drones.fitting.rotors import (
+    RotorParameters,
+    measured_motion,
+    motions,
+    set_points,
+)
 
 PARTS = 40  # of a step, in the reference: latencies of whole milliseconds are between two
 
@@ -62,6 +67,16 @@ def test_they_do_what_they_do_step_by_step(rows: int, p: RotorParameters) -> Non
     thrust = p.shape_0 + p.shape_1 * speeds + p.shape_2 * speeds**2
     np.testing.assert_allclose(found.thrust, thrust, atol=1e-9)
     np.testing.assert_allclose(found.impulse, impulses, atol=1e-9)
+
+
+def test_thrust_of_measured_speeds_is_integrated_as_by_simpsons_rule() -> None:
+    """The speeds lie on lines between the rows, so that the rule is exact."""
+    p = RotorParameters(0.1, 0.1, 0.0, 0.05, 0.2)
+    time_s, speeds = commands_of(90)
+    w, h = np.stack([speeds[:-1], 0.5 * (speeds[:-1] + speeds[1:]), speeds[1:]]), np.diff(time_s)
+    first, middle, last = p.shape_0 + p.shape_1 * w + p.shape_2 * w**2
+    impulses = h[:, None] / 6.0 * (first + 4.0 * middle + last)
+    np.testing.assert_allclose(measured_motion(time_s, speeds, p).impulse, impulses, rtol=1e-12)
 
 
 def test_set_points_are_of_the_same_curve() -> None:
