@@ -99,6 +99,14 @@ def test_one_with_a_sum_holds_its_place(pilot: PolicyImage) -> None:
     assert trace["reading"]["tick"].tolist() == list(range(10000))
 
 
+def test_a_flight_from_a_box_is_flown_again_from_its_own_start(pilot: PolicyImage) -> None:
+    gate = structs.replace(load_gate("entry"), episodes=3, seconds=1.0)
+    flown = gate.fly(pilot)
+    again = [gate.trace(pilot, number)[0].tobytes() for number in range(3)]
+    assert again == [outcome.tobytes() for outcome in flown]
+    assert len(set(again)) == 3
+
+
 # -- any airframe ------------------------------------------------------------------------------
 
 
