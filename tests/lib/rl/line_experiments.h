@@ -5,6 +5,7 @@
 #include "line_environment.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "pendulum_xqc.h"
 
 namespace rlt {
 
@@ -22,6 +23,14 @@ struct LineTd3 : PendulumTd3 {
   using Actor = Mlp<float, Dimensions<1, 8, 2>, Activation::tanh, Activation::tanh>;
   using Critic = LineSac::Critic;
   static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kTileRows = 15, kReplayCapacity = 400;
+};
+
+struct LineXqc : PendulumXqc {
+  static constexpr const char* kName = "line-xqc";
+  using Environment = Line;
+  using Actor = Xqc::TaskActor<Line, 8>;
+  using Critic = Xqc::TaskCritic<Line, 12>;
+  static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kReplayCapacity = 400;
 };
 
 }  // namespace rlt

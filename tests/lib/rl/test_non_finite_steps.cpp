@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "line_experiments.h"
@@ -89,7 +90,7 @@ TEST_CASE(
   check_found<Host, Tumbling, 90>(fast);  // transposed: a block, a group of lanes, part of one
 }
 
-TEST_CASE_TEMPLATE("the report names the environment and the action", E, LineTd3, LineSac,
+TEST_CASE_TEMPLATE("the report names the environment and the action", E, LineTd3, LineSac, LineXqc,
                    PointPpo) {
   Run<E> run(3);
   run.training.hyperparameters.steps = 1000;
@@ -110,6 +111,7 @@ TEST_CASE_TEMPLATE("the report names the environment and the action", E, LineTd3
   for (const auto action : report.non_finite.action) CHECK(std::abs(action) <= 1.0f);
   CHECK(report.episodes_ended == 0);
   CHECK(same(run.learner->progress.last_return, progress.last_return));
+  if constexpr (std::is_same_v<E, LineXqc>) CHECK(run.learner->return_scale.count == 1);
 }
 
 TEST_CASE("a first observation that is not finite shows in the action that would answer it") {

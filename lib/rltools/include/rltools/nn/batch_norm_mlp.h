@@ -266,6 +266,15 @@ void move_statistics(typename Network::Scalar share, const BatchNormStatistics<N
   }
 }
 
+// Return false where a variance is none: those of a state from elsewhere are checked with this.
+template <class Network>
+bool is_consistent(const BatchNormStatistics<Network>& statistics) {
+  for (const auto variance : statistics.variance) {
+    if (!(variance >= 0)) return false;
+  }
+  return true;
+}
+
 // How the first normalization changes an input, before its scale and bias: (input - shift) scale.
 // It stays outside of the folded network, because folding it would lose digits of inputs with a
 // mean that is large beside their deviation.

@@ -63,7 +63,7 @@ Generic mean_values(Generic device, const T* probability, T* value) {
 
 // Set `projected` (Bins::kCount) to the distribution of offset + factor z where z has
 // `probability`: what lies between two bins is shared out to them by its distance from each, and
-// what lies beyond all of them goes to the last one.
+// what lies beyond all of them goes to the last one. Where a number is NaN, so is the result.
 template <class Bins, class T>
 void project(T offset, T factor, const T* probability, T* projected) {
   constexpr int kLast = Bins::kCount - 1;
@@ -73,7 +73,7 @@ void project(T offset, T factor, const T* probability, T* projected) {
   for (int i = 0; i <= kLast; i++) {
     const T moved = math::clamp(math::fma(factor, Bins::template value<T>(i), offset), kMin, kMax);
     const T position = (moved - kMin) * kInverseWidth;
-    int below = static_cast<int>(position);
+    int below = position >= T(0) ? static_cast<int>(position) : 0;  // of NaN it is no index
     if (below >= kLast) below = kLast - 1;
     const T above = position - static_cast<T>(below);
     projected[below] = math::fma(probability[i], T(1) - above, projected[below]);

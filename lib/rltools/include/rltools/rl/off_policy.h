@@ -166,9 +166,9 @@ void begin_episodes(Device device, Training<E>& training) {
 }
 
 // Take `action` (environments, ActionDim) in the environments and store the transitions; fill the
-// report's fields of episodes; call note(index, transition) for those that were stored. An action
-// that is not finite is a fault: no environment is stepped with it. So is a reward, a sum of
-// rewards, or an observation.
+// report's fields of episodes; call note(index, transition) for those that are finite, also those
+// that are lost. An action that is not finite is a fault: no environment is stepped with it. So is a
+// reward, a sum of rewards, or an observation.
 template <class Device, class E, class Note>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
              StepReport<E>& report, Note&& note) {
@@ -187,7 +187,7 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
   progress.step += static_cast<std::uint32_t>(kEnvironments);
   note_transitions(progress, transitions, action, report);
   for (int index = 0; index < kEnvironments; index++) {
-    if (!transitions[index].lost) note(index, transitions[index]);
+    if (!transitions[index].non_finite) note(index, transitions[index]);
   }
 }
 template <class Device, class E>

@@ -22,6 +22,19 @@ void initialize(ReturnScale<N>& scale) {
   scale.count = scale.mean = scale.sum_of_squares = scale.largest = 0;
 }
 
+// Forget the episode of environment `index`, which is over without a further reward.
+template <int N>
+void end_return(ReturnScale<N>& scale, int index) {
+  scale.discounted_return[index] = 0;
+}
+
+// Return false where the scale is not one of rewards: of a state from elsewhere no root or quotient
+// must fail.
+template <int N>
+bool is_consistent(const ReturnScale<N>& scale) {
+  return scale.count >= 0 && scale.sum_of_squares >= 0 && scale.largest >= 0;
+}
+
 // Take in the reward of a step of environment `index`, and whether it ended its episode (Welford
 // 1962, Technometrics 4).
 template <int N>
@@ -33,7 +46,7 @@ void update_return(ReturnScale<N>& scale, int index, double gamma, double reward
   scale.mean += difference / scale.count;
   scale.sum_of_squares += difference * (value - scale.mean);
   scale.largest = math::maximum(scale.largest, math::absolute(value));
-  if (ended) value = 0;
+  if (ended) end_return(scale, index);
 }
 
 // Return the factor of rewards, for returns of up to `bound`.

@@ -134,6 +134,7 @@ struct Xqc : OffPolicy {
     Actions<E> action;
     explore(device, training, action);
     collect(device, training, action.data(), report, [&](int index, const auto& transition) {
+      if (transition.lost) return end_return(learner.return_scale, index);
       update_return(learner.return_scale, index, static_cast<double>(hyper.gamma),
                     static_cast<double>(transition.reward), transition.ended());
     });
@@ -143,6 +144,21 @@ struct Xqc : OffPolicy {
       update(device, training, report);
     }
     return report;
+  }
+
+  template <class Device, class E>
+  static void restart_episodes(Device device, Training<E>& training) {
+    for (int i = 0; i < kEnvironmentCount<E>; i++) end_return(training.learner.return_scale, i);
+    OffPolicy::restart_episodes(device, training);
+  }
+
+  template <class E>
+  static bool is_consistent(const Training<E>& training) {
+    const auto& learner = training.learner;
+    return rlt::is_consistent(learner.actor_statistics) &&
+           rlt::is_consistent(learner.critic[0].statistics) &&
+           rlt::is_consistent(learner.critic[1].statistics) &&
+           rlt::is_consistent(learner.return_scale) && OffPolicy::is_consistent(training);
   }
 
   // Draw actions from the policy; uniformly random ones while warming up.
