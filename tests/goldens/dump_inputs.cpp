@@ -27,6 +27,7 @@ int main(int argument_count, char** arguments) {
   if (argument_count != 4) return 2;
   return dump<golden::Td3Updates>(arguments[1], arguments[2], arguments[3]) +
          dump<golden::SacUpdates>(arguments[1], arguments[2], arguments[3]) +
+         dump<golden::XqcUpdates>(arguments[1], arguments[2], arguments[3]) +
          dump<golden::PpoUpdates>(arguments[1], arguments[2], arguments[3]) +
          dump<golden::ChoicesPpoUpdates>(arguments[1], arguments[2], arguments[3]) +
          dump<golden::DqnUpdates>(arguments[1], arguments[2], arguments[3]);

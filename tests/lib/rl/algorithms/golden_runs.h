@@ -1,6 +1,6 @@
-// The updates that tests/goldens/{td3,sac,ppo,ppo_choices,dqn}.bin hold: runs whose updates PyTorch
-// computes too, for the tests that compare and for the program that hands PyTorch the inputs.
-// Weights, batches, noise and the order of a rollout's rows are those that the core draws.
+// The updates that tests/goldens/{td3,sac,xqc,ppo,ppo_choices,dqn}.bin hold: runs whose updates
+// PyTorch computes too, for the tests that compare and for the program that hands PyTorch the
+// inputs. Weights, batches, noise and the order of a rollout's rows are those that the core draws.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 #include "golden_file.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "pendulum_xqc.h"
 #include "point_experiments.h"
 #include "training_run.h"
 
@@ -95,6 +96,64 @@ struct SacUpdates {
   static Array hyperparameters(const SacHyperparameters& h) {
     return {h.learning_rate, h.adam_beta1, h.adam_beta2, h.adam_epsilon,
             h.gamma,         h.tau,        h.alpha,      h.target_entropy};
+  }
+};
+
+struct XqcUpdates {
+  static constexpr const char* kName = "xqc";
+  struct Experiment : PendulumXqc {
+    using Scalar = double;
+    using Environment = Pendulum<double>;
+    using Actor = Xqc::TaskActor<Environment, 20, 13>;
+    using Critic = Xqc::TaskCritic<Environment, 20, 13>;
+    static constexpr int kEpisodeSteps = 30, kBatchSize = 32, kReplayCapacity = 200;
+  };
+  static constexpr int kUpdates = 6;
+  // The defaults; and terms that weigh otherwise, targets beyond the bins, two updates of
+  // everything after each step, averages over the last updates alone.
+  static constexpr const char* kCases[] = {"default", "other"};
+
+  static void begin(const std::string& name, Training<Experiment>& training) {
+    auto& h = training.hyperparameters;
+    h.seed = 15;
+    h.steps = 200;
+    h.learning_starts = 100;
+    h.policy_delay = 3;
+    h.gradient_steps = 1;
+    h.learning_rate = 3e-4f;
+    h.tau = 0.005f;
+    if (name == "other") {
+      h.policy_delay = 1;
+      h.gradient_steps = 2;
+      h.lr_end_factor = 0.5f;
+      h.target_entropy = -0.25f;
+      h.alpha = 2;
+      h.gamma = 0.9f;
+      h.tau = 0.1f;
+      h.learning_rate = 0.003f;
+      h.adam_beta1 = 0.8f;
+      h.adam_beta2 = 0.95f;
+      h.adam_epsilon = 1e-5f;
+    }
+    initialize(Generic{}, training);
+    if (name == "other") training.learner.progress.updates = 120;
+  }
+  static Array hyperparameters(const XqcHyperparameters& h, std::uint32_t updates) {
+    const auto number = [](std::uint32_t value) { return static_cast<double>(value); };
+    return {h.learning_rate,
+            h.adam_beta1,
+            h.adam_beta2,
+            h.adam_epsilon,
+            h.gamma,
+            h.tau,
+            h.alpha,
+            h.target_entropy,
+            h.lr_end_factor,
+            number(h.policy_delay),
+            number(h.gradient_steps),
+            number(h.steps),
+            number(h.learning_starts),
+            number(updates)};
   }
 };
 
@@ -229,19 +288,23 @@ Array parameters_of(const Network& network) {
 // Runs of an algorithm: put(name, array) for every input of its updates, and
 // after_update(update, report) after each.
 
+// The pendulum never terminates: here every third transition counts as terminal.
+template <class Buffer>
+void terminate_some(Buffer& replay) {
+  for (std::uint32_t slot = 0; slot < replay.size; slot += 3) {
+    if (replay.flags[slot] & replay.kTransition) replay.flags[slot] |= replay.kTerminated;
+  }
+}
+
 // Warms up, then makes kUpdates steps with an update each.
 template <class Updates, class Put, class AfterUpdate>
 void run(Updates, training_run::Run<typename Updates::Experiment>& run, const std::string& name,
          Put&& put, AfterUpdate&& after_update) {
   auto& training = run.training;
-  auto& replay = training.replay;
   const auto& scratch = training.scratch;
   Updates::begin(name, training);
   run.train(Generic{}, training.hyperparameters.learning_starts);
-  // The pendulum never terminates: here every third transition counts as terminal.
-  for (std::uint32_t slot = 0; slot < replay.size; slot += 3) {
-    if (replay.flags[slot] & replay.kTransition) replay.flags[slot] |= replay.kTerminated;
-  }
+  terminate_some(training.replay);
   put("hyperparameters", Updates::hyperparameters(training.hyperparameters));
   put("actor", parameters_of(training.learner.actor));
   put("critic_1", parameters_of(training.learner.critic_1));
@@ -259,6 +322,65 @@ void run(Updates, training_run::Run<typename Updates::Experiment>& run, const st
     }
     after_update(update, report);
   }
+}
+
+// All transitions' rewards so far, and where an episode has ended.
+template <class Buffer, class Put>
+void put_rewards(const Buffer& replay, Put&& put) {
+  Array reward, ended;
+  for (std::uint32_t slot = 0; slot < replay.position; slot++) {
+    if (!(replay.flags[slot] & replay.kTransition)) {
+      ended.back() = 1;
+      continue;
+    }
+    reward.push_back(replay.reward[slot]);
+    ended.push_back(0);
+  }
+  put("reward", reward);
+  put("ended", ended);
+}
+
+// Warms up, then makes kUpdates updates, several after a step. A step leaves the batch and the
+// noise of its last update: they are drawn again.
+template <class Put, class AfterUpdate>
+void run(XqcUpdates, training_run::Run<XqcUpdates::Experiment>& run, const std::string& name,
+         Put&& put, AfterUpdate&& after_update) {
+  auto& training = run.training;
+  auto& scratch = training.scratch;
+  const auto& h = training.hyperparameters;
+  auto& updates = training.learner.progress.updates;
+  XqcUpdates::begin(name, training);
+  run.train(Generic{}, h.learning_starts);
+  terminate_some(training.replay);
+  put("hyperparameters", XqcUpdates::hyperparameters(h, updates));
+  put("actor", parameters_of(training.learner.actor));
+  put("critic_1", parameters_of(training.learner.critic[0].network));
+  put("critic_2", parameters_of(training.learner.critic[1].network));
+  const auto put_noise = [&](const std::string& array, Purpose purpose, std::uint32_t update) {
+    fill_standard_normal(Generic{}, {h.seed, purpose, update}, scratch.noise.data(),
+                         scratch.kBatch * scratch.kAction);
+    put(array, to_array(scratch.noise));
+  };
+  int update = 0;
+  while (update < XqcUpdates::kUpdates) {
+    const std::uint32_t before = updates;
+    const auto report = run.step(Generic{});
+    const std::uint32_t after = updates;
+    for (updates = before; updates < after; updates++) {
+      const std::string prefix = std::to_string(update++) + "/";
+      gather_batch(Generic{}, training);
+      put(prefix + "observation_action",
+          to_array(scratch.observation_action.data(),
+                   scratch.kBatch * (scratch.kObservation + scratch.kAction)));
+      put(prefix + "next_observation", to_array(scratch.next_observation));
+      put(prefix + "reward", to_array(scratch.reward));
+      put(prefix + "not_terminated", to_array(scratch.not_terminated));
+      put_noise(prefix + "target_noise", Purpose::target_noise, updates);
+      put_noise(prefix + "policy_noise", Purpose::policy_sample, updates + 1);
+    }
+    after_update(update - 1, report);
+  }
+  put_rewards(training.replay, put);
 }
 
 // Observations of another run for the normalizer, where it is to have any.

@@ -1,7 +1,7 @@
 // Test: -Og
-// Whole updates of TD3, SAC, PPO and DQN in double against PyTorch's (tests/goldens/generate*.py).
-// The rules of the algorithms: test_off_policy.cpp, test_ppo.cpp, test_categorical.cpp and
-// test_dqn.cpp.
+// Whole updates of TD3, SAC, XQC, PPO and DQN in double against PyTorch's
+// (tests/goldens/generate*.py). The rules of the algorithms: test_off_policy.cpp, test_ppo.cpp,
+// test_categorical.cpp and test_dqn.cpp.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -19,9 +19,11 @@ using golden::to_array;
 namespace {
 
 constexpr std::size_t kSacStride = 21;  // as in generate_sac.py
+constexpr std::size_t kXqcStride = 11;  // as in generate_xqc.py
 constexpr golden::Tolerances kTd3{1e-11, 1e-7, 1e-11, 1e-10, 1e-9};
 constexpr golden::Tolerances kDqn{1e-12, 1e-7, 1e-13, 1e-13, 1e-13};
 constexpr golden::Tolerances kSac{1e-11, 1e-7, 1e-13, 1e-12, 1e-10};
+constexpr golden::Tolerances kXqc{1e-11, 1e-7, 1e-11, 1e-11, 5e-11};
 
 }  // namespace
 
@@ -84,6 +86,51 @@ TEST_CASE("updates of SAC are PyTorch's") {
                            kSac.parameters);
   };
   compare(golden::SacUpdates{}, kSac, check, [](const Comparison&, auto&, const std::string&) {});
+}
+
+TEST_CASE("updates of XQC are PyTorch's") {
+  const auto check = [](const Comparison& comparison, auto& run, const std::string&, int update,
+                        const std::string& prefix, const auto& report) {
+    const auto& learner = *run.learner;
+    const auto& h = run.training.hyperparameters;
+    const int count = update + 1;
+    comparison.check_loss(prefix + "critic_1_loss", report.metrics.critic_1_loss);
+    comparison.check_loss(prefix + "critic_2_loss", report.metrics.critic_2_loss);
+    comparison.check_loss(prefix + "reward_factor", report.metrics.reward_factor);
+    const bool is_of_actor = count % static_cast<int>(h.policy_delay) == 0;
+    CHECK(is_known(report.metrics.actor_loss) == is_of_actor);
+    if (!is_of_actor) return;
+    comparison.check_loss(prefix + "actor_loss", report.metrics.actor_loss);
+    const auto check_step = [&](const std::string& network, const auto& parameters,
+                                const char* suffix, double tolerance) {
+      comparison.check_step(prefix + network + suffix, network, parameters, kXqcStride, tolerance);
+    };
+    const auto check_statistics = [&](const std::string& network, const auto& statistics) {
+      constexpr int kCount = sizeof(statistics.mean) / sizeof(statistics.mean[0]);
+      comparison.check_array(prefix + network + "_mean", to_array(statistics.mean, kCount),
+                             kXqc.targets);
+      comparison.check_array(prefix + network + "_variance", to_array(statistics.variance, kCount),
+                             kXqc.targets);
+    };
+    const auto check_moments = [&](const std::string& network, const auto& state) {
+      comparison.check_moments(prefix + network + "_optimizer", state, kXqcStride);
+    };
+    check_step("actor", learner.actor, "", kXqc.parameters);
+    check_statistics("actor", learner.actor_statistics);
+    check_moments("actor", learner.actor_optimizer);
+    for (const int index : {0, 1}) {
+      const auto& critic = learner.critic[index];
+      const std::string name = index == 0 ? "critic_1" : "critic_2";
+      check_step(name, critic.network, "", kXqc.parameters);
+      check_step(name, critic.target, "_target", kXqc.targets);
+      check_statistics(name, critic.statistics);
+      check_moments(name, critic.optimizer);
+    }
+    check_moments("temperature", learner.temperature_optimizer);
+    comparison.check_array(prefix + "log_temperature", to_array(learner.log_temperature.values, 1),
+                           kXqc.parameters);
+  };
+  compare(golden::XqcUpdates{}, kXqc, check, [](const Comparison&, auto&, const std::string&) {});
 }
 
 TEST_CASE("an iteration's updates of PPO are PyTorch's") {
