@@ -12,6 +12,7 @@
 #include "line_experiments.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "pendulum_xqc.h"
 #include "point_experiments.h"
 #include "rltools/devices/host.h"
 #include "rltools/rl/evaluation.h"
@@ -22,9 +23,15 @@ using training_run::Run;
 
 namespace {
 
-// PPO's iterations are short, with everything that may be asked for.
+// PPO's iterations are short, with everything that may be asked for; XQC's updates are such that
+// some steps have one of the actor, and some none.
 void shorten(Td3Hyperparameters&) {}
 void shorten(SacHyperparameters&) {}
+void shorten(XqcHyperparameters& h) {
+  h.learning_starts = 100;
+  h.gradient_steps = 2;
+  h.policy_delay = 3;
+}
 void shorten(PpoHyperparameters& h) {
   h.n_epochs = 2;
   h.recompute_advantage = 1;
@@ -114,6 +121,7 @@ TEST_CASE("the reference and the host's kernels end with the same bits") {
   check_known<PendulumPpo>(2 * kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 2,
                            "5a0c448bea487d57b86292bdfcefa3c594fa0a14362560b903b8a55ebe00fcde");
   check_devices<RandomPointPpo>(100);
+  check_devices<PendulumXqc>(160);
 }
 
 TEST_CASE("the tile size changes no bit") {
@@ -124,6 +132,7 @@ TEST_CASE("the tile size changes no bit") {
 TEST_CASE("a run that continues from a copy of its state ends with the same bits") {
   check_pauses<PendulumTd3>(233, {1, 101, 200});
   check_pauses<PendulumSac>(231, {1, 101, 200});
+  check_pauses<PendulumXqc>(161, {1, 101, 142});
   check_pauses<PendulumPpo>(kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 5,
                             {256, 259, 264, 272, 300});
   // In the middle of each: rollouts, epochs; before a rollout, before its first minibatch, and
@@ -135,7 +144,7 @@ TEST_CASE("a run that continues from a copy of its state ends with the same bits
 }
 
 TEST_CASE_TEMPLATE("initialize sets the whole state, whatever the memory held", E, PendulumTd3,
-                   PendulumSac, RandomPointPpo) {
+                   PendulumSac, PendulumXqc, RandomPointPpo) {
   ShortRun<E> clean(4), used(5);
   clean.fill_with_garbage(0x5a);
   initialize(Host{}, clean.training);
@@ -156,7 +165,7 @@ TEST_CASE_TEMPLATE("seeds differ", E, PendulumTd3, RandomPointPpo) {
 }
 
 TEST_CASE_TEMPLATE("the state's tensors have unlike names and as many bytes as state_bytes says", E,
-                   PendulumTd3, PendulumSac, RandomPointPpo) {
+                   PendulumTd3, PendulumSac, PendulumXqc, RandomPointPpo) {
   Run<E> run;
   const std::vector<std::string> names = run.tensor_names();
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
