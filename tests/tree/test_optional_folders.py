@@ -74,7 +74,7 @@ def test_no_other_experiment_is_lost(tmp_path: Path) -> None:
     experiments, algorithms, environments = json.loads(found.stdout)
     assert {*LEFT, *OF_QUADROTORS} <= set(experiments)
     assert not {*MIRRORED, "pendulum-distillation", "racing-car-ppo"} & set(experiments)
-    assert algorithms == ["dqn", "ppo", "sac", "td3"]
+    assert algorithms == ["dqn", "ppo", "sac", "td3", "xqc"]
     assert {"Pendulum-v1", "CartPole-v1", "Quadrotor", "WindyQuadrotor"} <= set(environments)
     assert not {"RacingCar", "AnyQuadrotor"} & set(environments)
 

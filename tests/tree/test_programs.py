@@ -27,7 +27,7 @@ HOST, CORTEX_M7 = "host", "qemu-cortex-m7"
 # What of a program depends on its subject; the others are the same in each.
 OF_SUBJECT = ("train_step.cpp", "main.cpp")
 SIMULATE = TREE.root / "host" / "native" / "simulate.cpp"  # this machine's alone: cmake/host.cmake
-OF_EACH_ALGORITHM = ("pendulum-sac", "cartpole-dqn", "pendulum-distillation")
+OF_EACH_ALGORITHM = ("pendulum-sac", "pendulum-xqc", "cartpole-dqn", "pendulum-distillation")
 # pendulum_td3.h with a critic that does not see the action.
 WRONG = """\
 #include "pendulum_td3.h"
