@@ -237,7 +237,7 @@ struct Xqc : OffPolicy {
                          scratch.noise.data(), kBatch * kAction);
     sample_actions<kBatch, kAction>(device, scratch.actor_output.data(), scratch.noise.data(),
                                     scratch.action.data(), scratch.log_probability.data());
-    join_columns<kBatch, scratch.kObservation, kAction>(
+    join_columns<kBatch, Scratch<E>::kObservation, kAction>(
         device, scratch.next_observation.data(), scratch.action.data(),
         scratch.observation_action.row(kBatch));
     for (int index = 0; index < 2; index++) {
