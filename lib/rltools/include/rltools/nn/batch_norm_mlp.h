@@ -4,9 +4,10 @@
 //   x = norm(input);  for each hidden layer: x = ReLU(norm(weights x));  output = weights x + bias
 //
 // Its weights have unit length (normalize_weights()). In training a pass takes mean and variance
-// from its batch, which has to be a whole one. Otherwise it takes their running averages, with which
-// each normalization but the first is a part of the layer before it: fold() gives the Mlp that has
-// the same outputs, for acting, for a policy's image, and for gradients with respect to inputs.
+// from its batch, which has to be a whole one. Otherwise it takes their running averages, with
+// which each normalization but the first is a part of the layer before it: fold() gives the Mlp
+// that has the same outputs, for acting, for a policy's image, and for gradients with respect to
+// inputs.
 #pragma once
 
 #include "rltools/core/tasks.h"
@@ -259,8 +260,7 @@ template <class Network>
 void move_statistics(typename Network::Scalar share, const BatchNormStatistics<Network>& batch,
                      BatchNormStatistics<Network>& statistics) {
   for (int i = 0; i < Network::kNormCount; i++) {
-    statistics.mean[i] =
-        math::fma(share, batch.mean[i] - statistics.mean[i], statistics.mean[i]);
+    statistics.mean[i] = math::fma(share, batch.mean[i] - statistics.mean[i], statistics.mean[i]);
     statistics.variance[i] =
         math::fma(share, batch.variance[i] - statistics.variance[i], statistics.variance[i]);
   }
@@ -289,8 +289,7 @@ void set_input_norm(const BatchNormStatistics<BatchNormMlp<T, Shape>>& statistic
                     InputNorm<BatchNormMlp<T, Shape>>& norm) {
   for (int i = 0; i < BatchNormMlp<T, Shape>::kInputDim; i++) {
     norm.shift[i] = statistics.mean[i];
-    norm.scale[i] =
-        T(1) / math::sqrt(statistics.variance[i] + static_cast<T>(kBatchNormEpsilon));
+    norm.scale[i] = T(1) / math::sqrt(statistics.variance[i] + static_cast<T>(kBatchNormEpsilon));
   }
 }
 

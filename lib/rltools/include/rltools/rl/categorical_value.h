@@ -1,6 +1,6 @@
-// A value as a distribution over bins z_0 < ... < z_(N-1) at equal distances, which a critic gives as
-// logits (Bellemare, Dabney and Munos 2017, arXiv 1707.06887): its mean is the value, and it learns
-// by cross-entropy from the distribution of its target, moved and shared out between bins.
+// A value as a distribution over bins z_0 < ... < z_(N-1) at equal distances, which a critic gives
+// as logits (Bellemare, Dabney and Munos 2017, arXiv 1707.06887): its mean is the value, and it
+// learns by cross-entropy from the distribution of its target, moved and shared out between bins.
 //   p_i = exp(l_i) / sum_j exp(l_j),  Q = sum_i p_i z_i,  dQ/dl_i = p_i (z_i - Q)
 //   L = -sum_i m_i log p_i,  dL/dl_i = p_i - m_i   where sum_i m_i = 1
 // Sums are in the order of the bins.

@@ -167,8 +167,8 @@ void begin_episodes(Device device, Training<E>& training) {
 
 // Take `action` (environments, ActionDim) in the environments and store the transitions; fill the
 // report's fields of episodes; call note(index, transition) for those that are finite, also those
-// that are lost. An action that is not finite is a fault: no environment is stepped with it. So is a
-// reward, a sum of rewards, or an observation.
+// that are lost. An action that is not finite is a fault: no environment is stepped with it. So is
+// a reward, a sum of rewards, or an observation.
 template <class Device, class E, class Note>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
              StepReport<E>& report, Note&& note) {

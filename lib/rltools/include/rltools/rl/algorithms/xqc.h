@@ -51,12 +51,12 @@ namespace rlt {
 
 RLT_DEFINE_HYPERPARAMETERS(XqcHyperparameters, RLT_XQC_HYPERPARAMETERS)
 
-#define RLT_XQC_METRICS(X)                                                                   \
-  X(critic_1_loss, "Cross-entropy of the first critic to its target, in nats.")              \
-  X(critic_2_loss, "Cross-entropy of the second critic to its target, in nats.")             \
+#define RLT_XQC_METRICS(X)                                                                      \
+  X(critic_1_loss, "Cross-entropy of the first critic to its target, in nats.")                 \
+  X(critic_2_loss, "Cross-entropy of the second critic to its target, in nats.")                \
   X(actor_loss, "Temperature times log-probability, minus the critics' value, of its actions.") \
-  X(entropy, "Of the policy, in nats.")                                                      \
-  X(alpha, "The temperature: weight of the entropy against the scaled reward.")              \
+  X(entropy, "Of the policy, in nats.")                                                         \
+  X(alpha, "The temperature: weight of the entropy against the scaled reward.")                 \
   X(reward_factor, "What rewards are multiplied by in learning.")
 
 RLT_DEFINE_METRICS(XqcMetrics, RLT_XQC_METRICS)
@@ -189,8 +189,7 @@ struct Xqc : OffPolicy {
     auto& scratch = training.scratch;
     using T = typename E::Scalar;
     gather_batch(device, training);
-    const T factor =
-        static_cast<T>(reward_factor(learner.return_scale, kMaxScaledReturn));
+    const T factor = static_cast<T>(reward_factor(learner.return_scale, kMaxScaledReturn));
     scale<E::kBatchSize>(device, factor, scratch.reward.data());
     report.metrics.reward_factor = static_cast<float>(factor);
     compute_target(device, training);
@@ -211,7 +210,8 @@ struct Xqc : OffPolicy {
   static AdamParameters<typename E::Scalar> adam(const Training<E>& training) {
     using T = typename E::Scalar;
     const auto& hyper = training.hyperparameters;
-    const T factor = rate_factor(static_cast<T>(hyper.lr_end_factor), progress_fraction<T>(training));
+    const T factor =
+        rate_factor(static_cast<T>(hyper.lr_end_factor), progress_fraction<T>(training));
     return rlt::adam_parameters(hyper, static_cast<T>(hyper.learning_rate) * factor);
   }
 
@@ -237,9 +237,9 @@ struct Xqc : OffPolicy {
                          scratch.noise.data(), kBatch * kAction);
     sample_actions<kBatch, kAction>(device, scratch.actor_output.data(), scratch.noise.data(),
                                     scratch.action.data(), scratch.log_probability.data());
-    join_columns<kBatch, Scratch<E>::kObservation, kAction>(
-        device, scratch.next_observation.data(), scratch.action.data(),
-        scratch.observation_action.row(kBatch));
+    join_columns<kBatch, Scratch<E>::kObservation, kAction>(device, scratch.next_observation.data(),
+                                                            scratch.action.data(),
+                                                            scratch.observation_action.row(kBatch));
     for (int index = 0; index < 2; index++) {
       forward_training<kBatch>(device, learner.critic[index].target, scratch.observation_action,
                                scratch.logits, scratch.critics.buffer);
@@ -252,15 +252,15 @@ struct Xqc : OffPolicy {
     for (int row = 0; row < kBatch; row++) {
       const bool first_is_smaller = scratch.value[0](row, 0) <= scratch.value[1](row, 0);
       const T discount = static_cast<T>(hyper.gamma) * scratch.not_terminated(row, 0);
-      const T offset = math::fma(-discount * alpha, scratch.log_probability(row, 0),
-                                 scratch.reward(row, 0));
+      const T offset =
+          math::fma(-discount * alpha, scratch.log_probability(row, 0), scratch.reward(row, 0));
       project<Bins<E>>(offset, discount, scratch.probability[first_is_smaller ? 0 : 1].row(row),
-                         scratch.critics.target.row(row));
+                       scratch.critics.target.row(row));
     }
   }
 
-  // Take one Adam step of both critics on the mean cross-entropy to scratch.critics.target, and move their
-  // targets.
+  // Take one Adam step of both critics on the mean cross-entropy to scratch.critics.target, and
+  // move their targets.
   template <class Device, class E>
   static void update_critics(Device device, Training<E>& training, StepReport<E>& report) {
     using T = typename E::Scalar;
@@ -278,9 +278,10 @@ struct Xqc : OffPolicy {
       auto& probability = scratch.probability[index];
       softmax_rows<kBatch, kBins>(device, scratch.logits.data(), probability.data(),
                                   scratch.log_denominator.data());
-      loss[index] = kShare * cross_entropy<kBatch, kBins>(
-                                 scratch.critics.target.data(), scratch.logits.data(), probability.data(),
-                                 scratch.log_denominator.data(), kShare, probability.data());
+      loss[index] = kShare * cross_entropy<kBatch, kBins>(scratch.critics.target.data(),
+                                                          scratch.logits.data(), probability.data(),
+                                                          scratch.log_denominator.data(), kShare,
+                                                          probability.data());
       set_zero(scratch.critics.gradient);
       backward_training(device, critic.network, scratch.critics.buffer, probability,
                         scratch.critics.gradient, scratch.critics.gradient_buffer);
@@ -396,9 +397,9 @@ struct Xqc : OffPolicy {
   // The actor's mean, squashed, is the action once training is over. The normalization of its
   // observations is the policy's normalizer.
   template <class E>
-  using PolicyNetwork = typename sac::WithOutputs<typename E::Actor::Folded,
-                                                  E::Environment::kActionDim,
-                                                  Activation::tanh>::Type;
+  using PolicyNetwork =
+      typename sac::WithOutputs<typename E::Actor::Folded, E::Environment::kActionDim,
+                                Activation::tanh>::Type;
   template <class E>
   static constexpr bool kPolicyIsNormalized = true;
 
@@ -446,9 +447,9 @@ struct Xqc : OffPolicy {
 
   // An experiment E names its Environment, Actor and Critic, each a BatchNormMlp, kBatchSize,
   // kReplayCapacity and kEpisodeSteps. The actor's outputs are the mean of every dimension of the
-  // action, then every log_std; the critic's are the logits of a
-  // value's bins, as many as it has outputs. E's Hyperparameters are
-  // XqcHyperparameters, or derive from it with a constructor that sets other defaults.
+  // action, then every log_std; the critic's are the logits of a value's bins, as many as it has
+  // outputs. E's Hyperparameters are XqcHyperparameters, or derive from it with a constructor that
+  // sets other defaults.
   template <class E>
   struct ExperimentContract {
     template <bool Asserts>
@@ -460,8 +461,9 @@ struct Xqc : OffPolicy {
                   "the environment's Scalar differs from that of the experiment");
       RLT_REQUIRE(!kIsDiscrete<Environment>,
                   "the environment's actions are choices, which DQN and PPO learn");
-      RLT_REQUIRE((std::is_base_of_v<XqcHyperparameters, typename E::Hyperparameters>),
-                  "the experiment's Hyperparameters are not XqcHyperparameters nor derived from it");
+      RLT_REQUIRE(
+          (std::is_base_of_v<XqcHyperparameters, typename E::Hyperparameters>),
+          "the experiment's Hyperparameters are not XqcHyperparameters nor derived from it");
       RLT_REQUIRE(kIsBatchNormMlp<typename E::Actor> && kIsBatchNormMlp<typename E::Critic>,
                   "the experiment's Actor and Critic have to be a BatchNormMlp each");
       RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Environment::kObservationDim>,
@@ -480,9 +482,9 @@ struct Xqc : OffPolicy {
   // Networks and hyperparameters of a Gymnasium task, with hidden layers of these widths.
   static constexpr int kTaskBins = 101;
   template <class Environment, int... Hidden>
-  using TaskActor = BatchNormMlp<
-      typename Environment::Scalar,
-      Dimensions<Environment::kObservationDim, Hidden..., 2 * Environment::kActionDim>>;
+  using TaskActor =
+      BatchNormMlp<typename Environment::Scalar, Dimensions<Environment::kObservationDim, Hidden...,
+                                                            2 * Environment::kActionDim>>;
   template <class Environment, int... Hidden>
   using TaskCritic =
       BatchNormMlp<typename Environment::Scalar,
