@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-EXPERIMENTS = ("pendulum-td3", "pendulum-sac", "pendulum-ppo")
+EXPERIMENTS = ("pendulum-td3", "pendulum-sac", "pendulum-ppo", "pendulum-xqc")
 GOLDENS = Path(__file__).with_suffix(".json")
 
 
