@@ -25,7 +25,7 @@ STATES = {  # of seed 0, as `rlt train` prints them
     "pendulum-td3": "cb477b641fdc5db74abfdc2ec59bfb24e667cdc3f7451f199255d22773aea9dc",
     "pendulum-sac": "c010087a69b13a76d88ed70096b1951a607516144edb5eeb036b4274332628cd",
     "pendulum-ppo": "625457446708f89f9276bc61fb431368bad1413358ef29d9a5dacb602efd1d4a",
-    "pendulum-xqc": "7100bbe7d47fde2ff1057cbc5a47c025ea88180d7a4ca09bd5c4b22bd2b0a926",
+    "pendulum-xqc": "b2b907aafccfbf3729142a0f05b8f66fe33ecdab305208e986a10e598529e02c",
 }
 LEARNED = ("actor", "critic", "log_", "temperature_optimizer", "replay/", "rollout/")
 

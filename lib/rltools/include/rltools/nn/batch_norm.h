@@ -10,8 +10,10 @@
 //   dL/dx(r, c) = scale(c) / sqrt(variance(c) + epsilon)
 //                 (g(r, c) - mean of g - normalized(r, c) mean of (g normalized))
 //
-// Sums are in the order of the rows. Columns are independent of each other: they are worked
-// through in blocks, which stay in a core's cache, and threads share them.
+// Sums are in the order of the rows; those of a mean are of differences from the first row, so that
+// a mean that is large beside its column's deviation costs no digits. Columns are independent of
+// each other: they are worked through in blocks, which stay in a core's cache, and threads share
+// them.
 #pragma once
 
 #include <type_traits>
@@ -49,12 +51,13 @@ Generic batch_norm_forward(Generic device, const T* scale, const T* bias, T* val
                            T* mean, T* variance, T* inverse_std) {
   detail::for_column_blocks<Columns>([&](auto columns, int first) {
     constexpr int kCount = decltype(columns)::value;
-    T sum[kCount] = {}, squares[kCount] = {}, factor[kCount];
+    T start[kCount], sum[kCount] = {}, squares[kCount] = {}, factor[kCount];
+    for (int i = 0; i < kCount; i++) start[i] = values[first + i];
     for (int row = 0; row < Rows; row++) {
       const T* x = values + row * Width + first;
-      for (int i = 0; i < kCount; i++) sum[i] += x[i];
+      for (int i = 0; i < kCount; i++) sum[i] += x[i] - start[i];
     }
-    for (int i = 0; i < kCount; i++) sum[i] /= static_cast<T>(Rows);
+    for (int i = 0; i < kCount; i++) sum[i] = start[i] + sum[i] / static_cast<T>(Rows);
     for (int row = 0; row < Rows; row++) {
       const T* x = values + row * Width + first;
       for (int i = 0; i < kCount; i++) {

@@ -310,35 +310,45 @@ void fold(const BatchNormMlp<T, Shape>& network,
           const BatchNormStatistics<BatchNormMlp<T, Shape>>& statistics,
           Mlp<T, Shape, Activation::relu, Output>& folded) {
   using Network = BatchNormMlp<T, Shape>;
-  for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    const int in = Network::input_dim(layer), out = Network::output_dim(layer);
-    const T* weights = network.weights(layer);
-    T* result = folded.weights(layer);
-    T* bias = folded.bias(layer);
-    for (int o = 0; o < out; o++) bias[o] = T(0);
-    for (int i = 0; i < in; i++) {
-      const T own_scale = layer == 0 ? network.norm_scale(0)[i] : T(1);
-      const T own_bias = layer == 0 ? network.norm_bias(0)[i] : T(0);
-      for (int o = 0; o < out; o++) {
-        bias[o] = math::fma(own_bias, weights[i * out + o], bias[o]);
-        result[i * out + o] = own_scale * weights[i * out + o];
-      }
-    }
-    if (layer == Network::kLayerCount - 1) {
-      for (int o = 0; o < out; o++) bias[o] += network.output_bias()[o];
-      return;
-    }
-    // The normalization behind this layer: of column o.
-    const int first = Network::norm_offset(layer + 1);
-    const T* scale = network.norm_scale(layer + 1);
-    const T* shift = network.norm_bias(layer + 1);
-    for (int o = 0; o < out; o++) {
-      const T variance = statistics.variance[first + o];
-      const T factor = scale[o] / math::sqrt(variance + static_cast<T>(kBatchNormEpsilon));
-      bias[o] = math::fma(bias[o] - statistics.mean[first + o], factor, shift[o]);
-      for (int i = 0; i < in; i++) result[i * out + o] *= factor;
-    }
-  }
+  detail::for_each_layer(
+      [&](auto index) {
+        constexpr int kLayer = decltype(index)::value;
+        constexpr int kIn = Network::input_dim(kLayer), kOut = Network::output_dim(kLayer);
+        const T* weights = network.weights(kLayer);
+        T* result = folded.weights(kLayer);
+        T* bias = folded.bias(kLayer);
+        for (int o = 0; o < kOut; o++) bias[o] = T(0);
+        if constexpr (kLayer == 0) {
+          for (int i = 0; i < kIn; i++) {
+            const T scale = network.norm_scale(0)[i], shift = network.norm_bias(0)[i];
+            for (int o = 0; o < kOut; o++) {
+              bias[o] = math::fma(shift, weights[i * kOut + o], bias[o]);
+              result[i * kOut + o] = scale * weights[i * kOut + o];
+            }
+          }
+          weights = result;
+        }
+        T factor[kOut];
+        if constexpr (kLayer == Network::kLayerCount - 1) {
+          for (int o = 0; o < kOut; o++) {
+            factor[o] = T(1);
+            bias[o] += network.output_bias()[o];
+          }
+        } else {  // the normalization behind this layer
+          constexpr int kFirst = Network::norm_offset(kLayer + 1);
+          const T* scale = network.norm_scale(kLayer + 1);
+          const T* shift = network.norm_bias(kLayer + 1);
+          for (int o = 0; o < kOut; o++) {
+            const T variance = statistics.variance[kFirst + o];
+            factor[o] = scale[o] / math::sqrt(variance + static_cast<T>(kBatchNormEpsilon));
+            bias[o] = math::fma(bias[o] - statistics.mean[kFirst + o], factor[o], shift[o]);
+          }
+        }
+        for (int i = 0; i < kIn; i++) {
+          for (int o = 0; o < kOut; o++) result[i * kOut + o] = weights[i * kOut + o] * factor[o];
+        }
+      },
+      detail::LayersOf<Network>{});
 }
 
 // Visit the network's arrays in the order in which they lie.
