@@ -13,7 +13,7 @@ struct PendulumXqc : TaskExperiment<Xqc, Pendulum<float>, 64, 64> {
     Hyperparameters() {
       steps = 5000;
       eval_freq = 1000;
-      learning_starts = 200;
+      learning_starts = 500;
       learning_rate = 0.003f;
       tau = 0.05f;
       policy_delay = 1;
