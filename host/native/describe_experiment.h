@@ -15,19 +15,11 @@
 namespace rlt::describe {
 
 template <class Network, int Width>
-struct Widened;
-template <class T, int... Widths, Activation Hidden, Activation Output, int Width>
-struct Widened<Mlp<T, Dimensions<Widths...>, Hidden, Output>, Width> {
-  static constexpr int kLast = static_cast<int>(sizeof...(Widths)) - 1;
-  template <std::size_t Layer>
-  static constexpr int width_of() {
-    constexpr int kWidths[] = {Widths...};
-    return Layer == 0 || Layer == kLast ? kWidths[Layer] : Width;
-  }
-  template <std::size_t... Layers>
-  static Mlp<T, Dimensions<width_of<Layers>()...>, Hidden, Output> make(
-      std::index_sequence<Layers...>);
-  using Type = decltype(make(std::make_index_sequence<sizeof...(Widths)>{}));
+struct Widened {
+  template <std::size_t... Hidden>
+  static WithHiddenWidths<Network, (static_cast<void>(Hidden), Width)...> make(
+      std::index_sequence<Hidden...>);
+  using Type = decltype(make(std::make_index_sequence<Network::Shape::kCount - 2>{}));
 };
 
 template <class Layer, int Width>

@@ -97,7 +97,9 @@ def test_an_environment_is_checked_with_its_settings(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("experiment", ["pendulum-sac", "pendulum-ppo", "cartpole-dqn"])
+@pytest.mark.parametrize(
+    "experiment", ["pendulum-sac", "pendulum-xqc", "pendulum-ppo", "cartpole-dqn"]
+)
 def test_experiments_of_the_tree_are_in_order(experiment: str) -> None:
     assert (TREE.experiments / f"{experiment.replace('-', '_')}.h").is_file()
     assert cli.run(["check", experiment]) == 0

@@ -12,6 +12,7 @@
 //
 // Running means and variances are averages over the updates so far, and over about the last 100:
 // the authors begin with 0 and 1, which takes the first hundreds of updates to forget.
+// Normalizes: observations rewards
 #pragma once
 
 #include <type_traits>
