@@ -188,8 +188,8 @@ def train(
 
     The following are for a new run of a task of Gymnasium's, and refused elsewhere:
 
-    algorithm: "sac", "td3" or "ppo"; for a Discrete "dqn" or "ppo", for a MultiDiscrete "ppo".
-        None: "sac" for a Box, else "ppo".
+    algorithm: "sac", "td3", "xqc" or "ppo"; for a Discrete "dqn" or "ppo", for a MultiDiscrete
+        "ppo". None: "sac" for a Box, else "ppo".
     hidden: widths of the hidden layers; None: 64, 64.
     environments: how many are stepped at once; None: 1, with PPO 8.
     name: the environment's name in the policy's image; None: the function's.
@@ -197,7 +197,7 @@ def train(
         an observation minimum and maximum, for an action safe; and `step_interval_us`. What is
         missing is taken from the spaces, or assumed and printed.
     episode_steps: the longest episode; None: the task's own, else 1,000.
-    sizes: batch_size, buffer_size (sac, td3 and dqn), n_steps (ppo).
+    sizes: batch_size, buffer_size (all but ppo), n_steps (ppo).
     docs/gymnasium_tasks.md has the details.
 
     RltError has one sentence on what is wrong. A step in which the environment raises, or returns a

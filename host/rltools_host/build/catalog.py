@@ -27,6 +27,8 @@ STRUCT = re.compile(
 ON_POLICY, TWIN_CRITICS = "OnPolicy", "TwinCritics"  # structs that algorithms derive from
 NUMBERS, CHOICE, CHOICES = "numbers", "choice", "choices"
 ACTIONS = re.compile(r"^// Actions: (.+)$", re.MULTILINE)
+OBSERVATIONS, REWARDS = "observations", "rewards"
+NORMALIZES = re.compile(r"^// Normalizes: (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Algorithm:
     has_rollouts: bool  # it is on-policy: no replay buffer
     takes_normalizer: bool  # as an option, kNormalized; one with rollouts has its own
     actions: tuple[str, ...]  # what it learns of a task: NUMBERS, one CHOICE, several CHOICES
+    normalizes: tuple[str, ...]  # OBSERVATIONS, REWARDS: always, and not as an option
 
     @property
     def environments(self) -> int:
@@ -50,6 +53,11 @@ class Algorithm:
         """Return how many samples an update of a Gymnasium task has by default."""
         return 64 if self.has_rollouts else 256
 
+    @property
+    def has_normalizer(self) -> bool:
+        """Return True if its policies have a normalizer of their own."""
+        return self.has_rollouts or OBSERVATIONS in self.normalizes
+
 
 @cache
 def algorithms() -> Mapping[str, Algorithm]:
@@ -60,10 +68,10 @@ def algorithms() -> Mapping[str, Algorithm]:
     for header in sorted([*folder.glob("*.h"), *folder.glob("*/*.h")]):
         content = header.read_text(encoding="utf-8")
         if stated := STRUCT.search(content):
-            learned = ACTIONS.search(content)
-            actions = tuple(learned[1].split()) if learned else (NUMBERS,)
+            actions = words_of(ACTIONS, content) or (NUMBERS,)
+            normalized = words_of(NORMALIZES, content)
             include = header.relative_to(TREE.include).as_posix()
-            found[header.stem] = include, stated[1], actions
+            found[header.stem] = include, stated[1], actions, normalized
             bases[stated[1]] = stated[2]
     return {
         name: Algorithm(
@@ -73,9 +81,21 @@ def algorithms() -> Mapping[str, Algorithm]:
             derives_from(ON_POLICY, struct, bases),
             derives_from(TWIN_CRITICS, struct, bases),
             actions,
+            normalized,
         )
-        for name, (include, struct, actions) in found.items()
+        for name, (include, struct, actions, normalized) in found.items()
     }
+
+
+def words_of(line: re.Pattern[str], content: str) -> tuple[str, ...]:
+    """Return the words of the header's line, none where it has no such line."""
+    found = line.search(content)
+    return tuple(found[1].split()) if found else ()
+
+
+def by_struct_name(name: str) -> Algorithm | None:
+    """Return the algorithm whose kName this is, as descriptions have it; None of another tree's."""
+    return algorithms().get(name.lower())
 
 
 def derives_from(base: str, struct: str, bases: Mapping[str, str]) -> bool:

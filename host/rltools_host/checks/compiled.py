@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.build.catalog import OBSERVATIONS, REWARDS, by_struct_name
 from rltools_host.checks import rules
 from rltools_host.checks.findings import Examination, Finding, Learning, listed, number
 from rltools_host.checks.memory import with_code
@@ -37,12 +38,15 @@ def examine(library: Library, given: Mapping[str, float], state: PlayState) -> E
     """
     values = {entry["name"]: entry["default"] for entry in library.experiment["hyperparameters"]}
     values |= given
+    algorithm = by_struct_name(library.experiment["algorithm"])
+    normalized = algorithm.normalizes if algorithm else ()
     learning = Learning(
         gamma=values["gamma"],
         steps=int(values["steps"]),
         reward_scale=values.get("reward_scale", 1.0),
-        is_normalized=bool(values.get("norm_obs", 0)),
+        is_normalized=bool(values.get("norm_obs", 0)) or OBSERVATIONS in normalized,
         can_scale="reward_scale" in values,
+        scales_rewards=REWARDS in normalized,
     )
     names = {setting.name for setting in library.settings}
     settings = {name: value for name, value in given.items() if name in names}

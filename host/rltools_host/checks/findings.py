@@ -45,6 +45,7 @@ class Learning:
     reward_scale: float = 1.0
     is_normalized: bool = False  # observations are, on their way into the networks
     can_scale: bool = False  # there is a hyperparameter reward_scale
+    scales_rewards: bool = False  # the algorithm does so by itself
 
 
 class Figures(Struct):

@@ -25,13 +25,15 @@ from rltools_host.policies.image_writing import EXAMPLES, Network, Origin, assem
 from rltools_host.runs.provenance import last_change_s
 from rltools_host.runs.task import Task
 
-# By the algorithm, what firmware with an experiment of this tree has at most: acrobot-dqn on a
-# Cortex-M4, and on a Cortex-M7 racing-car-ppo, whose environment is a third of it.
+# By the algorithm, what firmware with an experiment of this tree has at most: acrobot-dqn and
+# pendulum-xqc on a Cortex-M4, and on a Cortex-M7 racing-car-ppo, whose environment is a third of
+# it.
 CODE_BYTES = {
     "TD3": 96 * 1024,
     "SAC": 96 * 1024,
     "DQN": 100 * 1024,
     "PPO": 128 * 1024,
+    "XQC": 144 * 1024,
     "Distillation": 136 * 1024,
 }
 STACK_BYTES = 46 * 1024  # with constants, the link's messages and the application's own data
@@ -191,7 +193,7 @@ def image_sizes(task: Task, hidden: Sequence[int]) -> dict[str, int]:
         Layer("identity", np.zeros(pair, np.float32), np.zeros(pair[1], np.float32))
         for pair in pairwise(widths)
     ]
-    is_normalized = task.normalizes or algorithms()[task.algorithm].has_rollouts
+    is_normalized = task.normalizes or algorithms()[task.algorithm].has_normalizer
     normalizer = (np.zeros(inputs), np.zeros(inputs)) if is_normalized else None
     example_words = inputs + 1 + outputs + len(task.actions)  # docs/policy_image.md
     image = assembled(

@@ -254,6 +254,8 @@ def rewards(play: Play, learning: Learning, episode_steps: int | None) -> Findin
             "reward progress as well, or begin some episodes near the goal: nothing is learned "
             "before rewards differ",
         )
+    if learning.scales_rewards:
+        return None
     horizon = 1.0 / max(1.0 - learning.gamma, 1e-6)
     mean_length = float(np.mean(play.lengths)) if play.lengths else float(episode_steps or horizon)
     value = play.reward_size / play.steps * learning.reward_scale * min(horizon, mean_length)

@@ -19,7 +19,7 @@ from gymnasium.utils.passive_env_checker import (
     env_step_passive_checker,
 )
 
-from rltools_host.build.catalog import algorithms
+from rltools_host.build.catalog import REWARDS, algorithms
 from rltools_host.build.description import LARGEST_FLOAT32, ranges_of
 from rltools_host.checks import rules
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
@@ -86,10 +86,11 @@ class Examiner:
             self.close()
             raise
         state.answered()
-        has_rollouts = algorithms()[self.task.algorithm].has_rollouts
+        algorithm = algorithms()[self.task.algorithm]
         self.learning = Learning(
-            is_normalized=has_rollouts or self.task.normalizes,
-            can_scale=has_rollouts,
+            is_normalized=algorithm.has_normalizer or self.task.normalizes,
+            can_scale=algorithm.has_rollouts,
+            scales_rewards=REWARDS in algorithm.normalizes,
         )
         self.box = self.environment.observation_space
         self.actions = ActionSpace(self.environment.action_space)

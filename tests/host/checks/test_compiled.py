@@ -209,6 +209,9 @@ def test_memory_of_a_tasks_policy() -> None:
     assert not {"host", "host-threads"} & set(found)
     assert found["teensy41"].parts == {SLOT: 18_476 / 61_440, SCRATCH: 130 / 1024}
     assert [found[name].widest for name in ("teensy41", "qemu-cortex-m7")] == [96, 80]
+    # XQC's has a normalizer: three means and three inverse deviations.
+    xqc = policy_sizes(structs.replace(pendulum_task("gym:Pendulum-v1"), algorithm="xqc"))
+    assert xqc[0]["policy"] == 18_476 + 2 * 3 * 4
     wide = structs.replace(pendulum_task("gym:Pendulum-v1"), hidden=(600, 16))
     (teensy,) = [each for each in policy_fits(policy_sizes(wide)) if each.board == "teensy41"]
     assert teensy.parts[SLOT] < 1 < teensy.parts[SCRATCH]

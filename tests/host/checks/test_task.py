@@ -134,6 +134,33 @@ def test_a_mistake_is_found(
     assert (finding.level == FAULT) == ((fault, check, what) in FAULTS)
 
 
+class Large(Faulty):
+    """A point whose observations are in micrometers, and whose reward is in cents."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = BOX(-2.5e6, 2.5e6, (2,))
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        seen, reward, *rest = super().step(action)
+        return seen, 1e4 * reward, *rest
+
+    def seen(self) -> Any:
+        return 1e6 * super().seen()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "found"),
+    [("sac", {"reward-scale"}), ("ppo", {"reward-scale"}), ("xqc", set())],
+)
+def test_what_an_algorithm_normalizes_is_no_finding(
+    monkeypatch: pytest.MonkeyPatch, algorithm: str, found: set[str]
+) -> None:
+    monkeypatch.setattr("rltools_host.checks.task.MAX_STEPS", 1000)
+    checks = {finding.check for finding in examined(Large, algorithm=algorithm).findings}
+    assert checks == found
+
+
 class Shared(Faulty):
     """An environment that is right alone, and shares state or random numbers with others of its
     class."""

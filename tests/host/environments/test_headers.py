@@ -140,6 +140,16 @@ def test_the_header_of_a_run_of_before_is_the_same_to_the_byte(algorithm: str, n
     assert ("kNormalized = true" in text) == ("WithNormObs" in text) == (algorithm != "ppo")
 
 
+def test_xqc_has_no_normalizer_beside_its_own() -> None:
+    now = task(algorithm="xqc")
+    text = headers_of(now).experiment_text
+    assert not now.normalizes
+    assert "kNormalized" not in text
+    assert "using Algorithm = Xqc;" in text
+    assert "kBatchSize = 256;" in text
+    assert '#include "rltools/rl/algorithms/xqc.h"' in text
+
+
 @pytest.mark.parametrize(
     "changes",
     [
