@@ -158,6 +158,8 @@ def test_a_command_that_there_is_not_is_noticed() -> None:
 # What runs, in the order of each list, in a project of its own; words behind a line make it short.
 SHORT = ("--steps", "300")
 FEW = ("--episodes", "4")
+TRAIN_OVEN = "./rlt train gym:experiments/slow_oven.py:SlowOven"
+OVEN = ("--set", "learning_starts=100", "--set", "hidden=8")  # and the line's own steps
 SESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "pendulum": {
         "./rlt check pendulum-td3": (),
@@ -180,6 +182,11 @@ SESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "./rlt train ball-on-beam --seeds 0-2": SHORT,
         "./rlt push runs/ball --board host": (),
         "./rlt export runs/ball --to c": (),
+    },
+    "slow-oven": {
+        "./rlt new slow-oven --gymnasium": (),
+        f"{TRAIN_OVEN} --algorithm xqc --out runs/oven --steps 5000": OVEN,
+        "./rlt evaluate runs/oven --against zero": FEW,
     },
     "fit": {"./rlt fit examples/fit/flight.csv": ()},
 }
