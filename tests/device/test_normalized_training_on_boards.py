@@ -1,5 +1,6 @@
-"""TD3 and SAC with a normalizer of observations and an average of the actor: the same bits here,
-with threads, and on an emulated Cortex-M7, and each goes on from the other's checkpoint."""
+"""TD3 and SAC with a normalizer of observations and an average of the actor, and XQC with its means
+and variances: the same bits here, with threads, and on an emulated Cortex-M7, and each goes on from
+the other's checkpoint."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pytest
 from boards_under_test import EMULATED
 from rltools_host.tree import MARKER, VARIABLE
 
+SMALL = ("hidden=16,16", "batch_size=16", "learning_starts=100")
 HEADER = """\
 // {base} with a normalizer of observations and an average of the actor.
 #pragma once
@@ -58,28 +60,28 @@ def trained(project: Path, *words: str) -> str:
 @pytest.mark.all
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("algorithm", "boards"),
+    ("name", "boards"),
     [
-        pytest.param("td3", ("host", "host-threads"), marks=pytest.mark.slow),
-        ("sac", ("host", EMULATED)),
+        pytest.param("normalized-pendulum-td3", ("host", "host-threads"), marks=pytest.mark.slow),
+        ("normalized-pendulum-sac", ("host", EMULATED)),
+        ("pendulum-xqc", ("host", EMULATED)),
     ],
 )
-def test_it_learns_with_the_same_bits(
-    algorithm: str, boards: tuple[str, str], project: Path
-) -> None:
+def test_it_learns_with_the_same_bits(name: str, boards: tuple[str, str], project: Path) -> None:
     """Learning starts after 100 steps: six updates before the checkpoint, six after it. What is
     normalized is the same code for both (off_policy.h), so one of them has threads and the other
     is emulated, as TD3 is every day (test_training_on_board.py). Threads with --slow: they are
     those of any TD3 (test_training_on_threads.cpp)."""
-    name = f"normalized-pendulum-{algorithm}"
     settings = ["--set", "eval_freq=1000", "--set", "n_eval_episodes=1"]
+    if name == "pendulum-xqc":
+        settings += [f"--set={size}" for size in SMALL]
     states = []
     for board in boards:
         words = [name, "--board", board, "--steps", "106", *settings]
-        states.append(trained(project, *words, "--out", f"{algorithm}-{board}"))
+        states.append(trained(project, *words, "--out", f"{name}-{board}"))
     assert set(states) == {states[0]}
     ends = []
     for board, begun_on in (boards, boards[::-1]):
-        words = ["--resume", f"{algorithm}-{begun_on}", "--board", board, "--steps", "112"]
+        words = ["--resume", f"{name}-{begun_on}", "--board", board, "--steps", "112"]
         ends.append(trained(project, *words))
     assert ends[0] == ends[1] != states[0]

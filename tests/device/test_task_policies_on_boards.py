@@ -1,5 +1,5 @@
-"""The policy of a task in Python that SAC has learned, with its normalizer: the same bits here and
-on an emulated Cortex-M7, in firmware for the task's contract."""
+"""The policy of a task in Python that SAC or XQC has learned, with its normalizer: the same bits
+here and on an emulated Cortex-M7, in firmware for the task's contract."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from rltools_host.commands import cli
 from rltools_host.policies.image import read_run_policy
 from training_calls import train_task
 
-SETTINGS = {"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2, "norm_obs": 1}
+SETTINGS = {"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2}
 
 
 @pytest.mark.all
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(("algorithm", "more"), [("sac", {"norm_obs": 1}), ("xqc", {})])
 def test_a_normalized_policy_has_the_same_bits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    algorithm: str, more: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    asked = {"name": "Point", "hidden": (8,), "hyperparameters": SETTINGS, "tensorboard": False}
-    train_task(Point, steps=100, out=run, **asked)
+    asked = {"name": "Point", "hidden": (8,), "tensorboard": False}
+    settings = {**SETTINGS, **more}
+    train_task(Point, algorithm=algorithm, steps=100, out=run, hyperparameters=settings, **asked)
     image = read_run_policy(run)
     assert image.normalizer is not None
     assert (image.normalizer[1] != 1).all()

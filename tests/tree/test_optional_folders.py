@@ -21,7 +21,10 @@ from rltools_host.tree import TREE
 INCLUDE = "lib/rltools/include"
 COPIED = ("lib", "experiments", "firmware", "host", "boards", "toolchains", "cmake", "rlt.toml")
 CONTRACTS = ("policy/contracts/racing_car.h",)  # where boards look for theirs
-LEFT = {"pendulum-td3", "pendulum-sac", "pendulum-ppo", "cartpole-ppo", "cartpole-dqn"}
+LEFT = {
+    *("pendulum-td3", "pendulum-sac", "pendulum-xqc", "pendulum-ppo"),
+    *("cartpole-ppo", "cartpole-dqn"),
+}
 OF_QUADROTORS = {"quadrotor-ppo", "quadrotor-wind-ppo"}
 MIRRORED = {"quadrotor-sac", "quadrotor-td3", "crazyflie-ppo"}
 LISTS = """
