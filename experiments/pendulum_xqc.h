@@ -19,7 +19,7 @@ struct PendulumXqc : TaskExperiment<Xqc, Pendulum<float>, 64, 64> {
       policy_delay = 1;
     }
   };
-  static constexpr int kBatchSize = 64;
+  static constexpr int kBatchSize = 48;
   static constexpr int kReplayCapacity = 5000;
 };
 

@@ -10,10 +10,15 @@
 namespace rlt::program {
 
 RLT_FAST Learner<Experiment> learner;
-RLT_FAST Scratch<Experiment> scratch;
 RLT_BULK Replay<Experiment> replay;
-static_assert(sizeof(learner) + sizeof(replay) < 0xffffff00u,
-              "a checkpoint's bytes are counted in 32 bits: take a smaller buffer_size");
+
+// The scratch memory is fast, where it is small enough for a stock Teensy's.
+constexpr bool kScratchIsFast = sizeof(Scratch<Experiment>) <= 192 * 1024;
+struct NoMemory {};
+RLT_FAST std::conditional_t<kScratchIsFast, Scratch<Experiment>, NoMemory> fast_scratch;
+RLT_BULK std::conditional_t<kScratchIsFast, NoMemory, Scratch<Experiment>> bulk_scratch;
+inline Scratch<Experiment>& one_of(Scratch<Experiment>& scratch, NoMemory&) { return scratch; }
+inline Scratch<Experiment>& one_of(NoMemory&, Scratch<Experiment>& scratch) { return scratch; }
 
 // The best policy is kept beside the last where memory is plenty, and where the board states how
 // much lies behind RLT_BULK and that suffices. Boards that count instructions state nothing: the
@@ -22,7 +27,8 @@ static_assert(sizeof(learner) + sizeof(replay) < 0xffffff00u,
 constexpr bool kKeepsBest = true;
 #elif defined(RLT_BULK_BYTES)
 constexpr bool kKeepsBest =
-    sizeof(Replay<Experiment>) + sizeof(PolicyImages<Experiment, true>) <= RLT_BULK_BYTES;
+    sizeof(bulk_scratch) + sizeof(Replay<Experiment>) + sizeof(PolicyImages<Experiment, true>) <=
+    RLT_BULK_BYTES;
 #else
 constexpr bool kKeepsBest = false;
 #endif
@@ -31,7 +37,8 @@ RLT_BULK PolicyImages<Experiment, kKeepsBest> policy_images;
 // Return only where the link can close.
 inline void run() {
   board::initialize();
-  Training<Experiment> training{{}, learner, replay, scratch};
+  Training<Experiment> training{{}, learner, replay,
+                                one_of(fast_scratch, bulk_scratch)};
   TrainApplication<Experiment, RLT_DEVICE, kKeepsBest> application{
       RLT_DEVICE{},
       find_arithmetic_fault(),

@@ -37,6 +37,7 @@ CODE_BYTES = {
     "Distillation": 136 * 1024,
 }
 STACK_BYTES = 46 * 1024  # with constants, the link's messages and the application's own data
+FAST_SCRATCH_BYTES = 192 * 1024  # more lies with the replay buffer (firmware/app/train/program.h)
 SCRATCH_FLOATS = 1024  # that every board has to run a policy (firmware/app/infer/program.h)
 WIDTHS = (16, 32, 48, 64, 80, 96, 128, 192, 256)  # as in host/native/describe_experiment.h
 INFER = "infer"  # the program of boards that policies are pushed to
@@ -75,12 +76,13 @@ def with_code(algorithm: str, bytes_of_widths: Sequence[Sizes]) -> list[Sizes]:
 
 def bytes_in(region: MemoryRegion, sizes: Sizes) -> int:
     """Return the bytes of what the region's `use` names."""
+    is_fast = sizes["scratch"] <= FAST_SCRATCH_BYTES
     of_word = {
         "code": -(-sizes["code"] // region.code_step_bytes) * region.code_step_bytes,
         "stack": STACK_BYTES,
         "learner": sizes["learner"],
-        "scratch": sizes["scratch"],
-        "replay buffer": sizes["replay"] + sizes["policy"],
+        "scratch": sizes["scratch"] if is_fast else 0,
+        "replay buffer": sizes["replay"] + sizes["policy"] + (0 if is_fast else sizes["scratch"]),
     }
     return sum(of_word.get(word.strip(), 0) for word in region.use.split(","))
 
