@@ -8,7 +8,7 @@ namespace rlt {
 
 struct PendulumXqc : TaskExperiment<Xqc, Pendulum<float>, 64, 64> {
   static constexpr const char* kName = "pendulum-xqc";
-  using Critic = BatchNormMlp<float, Dimensions<4, 64, 64, 51>>;
+  using Critic = BatchNormMlp<float, Dimensions<4, 64, 64, 41>>;
   struct Hyperparameters : XqcHyperparameters {
     Hyperparameters() {
       steps = 5000;
