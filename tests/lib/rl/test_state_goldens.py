@@ -25,7 +25,7 @@ STATES = {  # of seed 0, as `rlt train` prints them
     "pendulum-td3": "cb477b641fdc5db74abfdc2ec59bfb24e667cdc3f7451f199255d22773aea9dc",
     "pendulum-sac": "c010087a69b13a76d88ed70096b1951a607516144edb5eeb036b4274332628cd",
     "pendulum-ppo": "625457446708f89f9276bc61fb431368bad1413358ef29d9a5dacb602efd1d4a",
-    "pendulum-xqc": "b2b907aafccfbf3729142a0f05b8f66fe33ecdab305208e986a10e598529e02c",
+    "pendulum-xqc": "95f7829465e99e5d3083eb759de984ce50e46662ceb7f5bd7e15564eea549258",
 }
 LEARNED = ("actor", "critic", "log_", "temperature_optimizer", "replay/", "rollout/")
 

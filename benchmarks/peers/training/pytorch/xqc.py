@@ -18,13 +18,13 @@ import torch
 from off_policy import Learner, train
 from torch import nn
 
-BINS, LARGEST = 51, 5.0
+BINS, LARGEST = 41, 5.0
 GRADIENT_STEPS, LR_END_FACTOR = 2, 0.1
 LOG_STD_RANGE = (-20.0, 2.0)
 
 
 def network(inputs: int, hidden: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """Return batch normalization of the inputs, blocks of linear, normalization and ReLU, a head."""
+    """Return normalized inputs, blocks of linear layer, normalization and ReLU, and a head."""
     layers: list[nn.Module] = [norm(inputs)]
     for width in hidden:
         layers += [nn.Linear(inputs, width, bias=False), norm(width), nn.ReLU()]
@@ -54,9 +54,9 @@ class Xqc(Learner):
     def __init__(self, given: peer_run.Settings) -> None:
         settings = replace(
             given,
-            batch_size=64 * GRADIENT_STEPS,
+            batch_size=48 * GRADIENT_STEPS,
             buffer_size=5_000,
-            learning_starts=200,
+            learning_starts=500,
             learning_rate=3e-3,
             tau=0.05,
             alpha=0.01,
