@@ -37,8 +37,7 @@ RLT_BULK PolicyImages<Experiment, kKeepsBest> policy_images;
 // Return only where the link can close.
 inline void run() {
   board::initialize();
-  Training<Experiment> training{{}, learner, replay,
-                                one_of(fast_scratch, bulk_scratch)};
+  Training<Experiment> training{{}, learner, replay, one_of(fast_scratch, bulk_scratch)};
   TrainApplication<Experiment, RLT_DEVICE, kKeepsBest> application{
       RLT_DEVICE{},
       find_arithmetic_fault(),
