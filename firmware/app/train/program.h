@@ -14,7 +14,9 @@ RLT_BULK Replay<Experiment> replay;
 
 // The scratch memory is fast, where it is small enough for a stock Teensy's.
 constexpr bool kScratchIsFast = sizeof(Scratch<Experiment>) <= 192 * 1024;
-struct NoMemory {};
+struct NoMemory {
+  char none[0];  // an empty struct would take a byte
+};
 RLT_FAST std::conditional_t<kScratchIsFast, Scratch<Experiment>, NoMemory> fast_scratch;
 RLT_BULK std::conditional_t<kScratchIsFast, NoMemory, Scratch<Experiment>> bulk_scratch;
 inline Scratch<Experiment>& one_of(Scratch<Experiment>& scratch, NoMemory&) { return scratch; }

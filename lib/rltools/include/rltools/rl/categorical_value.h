@@ -6,6 +6,7 @@
 // Sums are in the order of the bins.
 #pragma once
 
+#include "rltools/core/device.h"
 #include "rltools/core/math.h"
 
 namespace rlt {
