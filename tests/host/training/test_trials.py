@@ -139,7 +139,7 @@ def test_a_head_that_begins_anew_prunes_by_what_the_storage_has(tmp_path: Path) 
 def test_heads_at_one_study_begin_no_trial_too_many(tmp_path: Path) -> None:
     """Also if they ask at the same moment; each has values of its own."""
     url, of, heads = f"sqlite:///{tmp_path / 'shared.db'}", 7, 4
-    searched = [GAMMA, Dimension("tau", 0.1, 0.9)]  # of four digits: by one, two trials may be equal
+    searched = [GAMMA, Dimension("tau", 0.1, 0.9)]  # one has four digits: two may be equal
     studies = [Trials(url, "s", f"mark{number}", searched, False) for number in range(heads)]
     start, found = threading.Barrier(heads), list[Trial]()
 
