@@ -150,7 +150,8 @@ TEST_CASE("SAC: the target entropy is one per dimension of the action") {
     REQUIRE(run.training.hyperparameters.target_entropy == -1.0f);
     initialize(Host{}, run.training);
     REQUIRE(run.learner->log_temperature.values[0] == 0.0f);
-    Sac::update_temperature(Host{}, run.training, mean_log_probability);
+    Sac::update_temperature(Host{}, run.training, adam_parameters(run.training),
+                            mean_log_probability);
     const float change = run.learner->log_temperature.values[0];
     CHECK((mean_log_probability < 2.0f ? -change : change) == doctest::Approx(1e-3));
     // Adam's first moment is the gradient's share: the difference itself.

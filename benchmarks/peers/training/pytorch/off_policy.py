@@ -8,6 +8,7 @@ from __future__ import annotations
 import peer_run  # isort: skip  (first: the stopwatch of the imports below)
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,19 @@ def network(settings: peer_run.Settings, inputs: int, outputs: int, *last: nn.Mo
         nn.Linear(second, outputs),
         *last,
     )
+
+
+def squashed_sample(
+    output: torch.Tensor, log_std_range: tuple[float, float]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return an action of the squashed Gaussian and its log density (SAC, appendix C)."""
+    mean, log_std = output.chunk(2, -1)
+    log_std = log_std.clamp(*log_std_range)
+    noise = torch.randn_like(mean)
+    raw = mean + log_std.exp() * noise
+    log_density = -0.5 * noise**2 - log_std - 0.5 * math.log(2.0 * math.pi)
+    squashing = 2.0 * (math.log(2.0) - raw - nn.functional.softplus(-2.0 * raw))
+    return torch.tanh(raw), (log_density - squashing).sum(-1, keepdim=True)
 
 
 class ReplayBuffer:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from off_policy import Learner, train
-from torch import nn
+from off_policy import Learner, squashed_sample, train
 
 LOG_STD_RANGE = (-5.0, 2.0)
 
@@ -27,14 +26,8 @@ class Sac(Learner):
         )
 
     def act(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return an action of the squashed Gaussian and its log density (SAC, appendix C)."""
-        mean, log_std = self.actor(observation).chunk(2, -1)
-        log_std = log_std.clamp(*LOG_STD_RANGE)
-        noise = torch.randn_like(mean)
-        raw = mean + log_std.exp() * noise
-        log_density = -0.5 * noise**2 - log_std - 0.5 * math.log(2.0 * math.pi)
-        squashing = 2.0 * (math.log(2.0) - raw - nn.functional.softplus(-2.0 * raw))
-        return torch.tanh(raw), (log_density - squashing).sum(-1, keepdim=True)
+        """Return a drawn action and its log density."""
+        return squashed_sample(self.actor(observation), LOG_STD_RANGE)
 
     def explore(self, observation: torch.Tensor, rng: np.random.Generator) -> Any:  # noqa: ARG002
         return self.act(observation)[0].numpy()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from off_policy import Learner, train
+from off_policy import Learner, squashed_sample, train
 from torch import nn
 
 BINS, LARGEST = 41, 5.0
@@ -81,7 +81,7 @@ class Xqc(Learner):
         self.discounted = self.count = self.mean = self.squares = self.largest = 0.0
 
     def observe(self, reward: float, ended: bool) -> None:
-        """Take in a reward, of which the scale of later ones depends."""
+        """Take in a reward, on which the divisor of later ones depends."""
         self.discounted = self.settings.gamma * self.discounted + reward
         self.count += 1
         difference = self.discounted - self.mean
@@ -92,14 +92,8 @@ class Xqc(Learner):
             self.discounted = 0.0
 
     def act(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return an action of the squashed Gaussian and its log density."""
-        mean, log_std = self.actor(observation).chunk(2, -1)
-        log_std = log_std.clamp(*LOG_STD_RANGE)
-        noise = torch.randn_like(mean)
-        raw = mean + log_std.exp() * noise
-        log_density = -0.5 * noise**2 - log_std - 0.5 * math.log(2.0 * math.pi)
-        squashing = 2.0 * (math.log(2.0) - raw - nn.functional.softplus(-2.0 * raw))
-        return torch.tanh(raw), (log_density - squashing).sum(-1, keepdim=True)
+        """Return a drawn action and its log density."""
+        return squashed_sample(self.actor(observation), LOG_STD_RANGE)
 
     def explore(self, observation: torch.Tensor, rng: np.random.Generator) -> Any:  # noqa: ARG002
         self.actor.eval()

@@ -6,6 +6,7 @@
 
 #include "rltools/core/finite.h"
 #include "rltools/core/math.h"
+#include "rltools/core/require.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
@@ -291,6 +292,26 @@ AdamParameters<typename E::Scalar> adam_parameters(const Training<E>& training) 
   const auto& hyper = training.hyperparameters;
   return adam_parameters(hyper, static_cast<typename E::Scalar>(hyper.learning_rate));
 }
+
+// The contract of the networks of an experiment E whose critics see observation and action.
+template <class E>
+struct ActorCriticContract {
+  template <bool Asserts>
+  static constexpr bool check() {
+    using Environment = typename E::Environment;
+    constexpr int kCriticInput = kCriticObservationDim<Environment> + Environment::kActionDim;
+    bool kept = true;
+    RLT_REQUIRE((std::is_same_v<typename Environment::Scalar, typename E::Scalar>),
+                "the environment's Scalar differs from that of the experiment");
+    RLT_REQUIRE(!kIsDiscrete<Environment>,
+                "the environment's actions are choices, which DQN and PPO learn");
+    RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Environment::kObservationDim>,
+                "the actor's input width differs from the environment's observation width");
+    RLT_REQUIRE(Size<E::Critic::kInputDim>::template kIs<kCriticInput>,
+                "the critic's input width differs from observation width plus action width");
+    return kept;
+  }
+};
 
 // ---- The algorithms' base -----------------------------------------------------------------------
 

@@ -108,17 +108,7 @@ template <class E>
 struct TwinCriticsContract {
   template <bool Asserts>
   static constexpr bool check() {
-    using Environment = typename E::Environment;
-    constexpr int kCriticInput = kCriticObservationDim<Environment> + Environment::kActionDim;
-    bool kept = true;
-    RLT_REQUIRE((std::is_same_v<typename Environment::Scalar, typename E::Scalar>),
-                "the environment's Scalar differs from that of the experiment");
-    RLT_REQUIRE(!kIsDiscrete<Environment>,
-                "the environment's actions are choices, which DQN and PPO learn");
-    RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Environment::kObservationDim>,
-                "the actor's input width differs from the environment's observation width");
-    RLT_REQUIRE(Size<E::Critic::kInputDim>::template kIs<kCriticInput>,
-                "the critic's input width differs from observation width plus action width");
+    bool kept = ActorCriticContract<E>::template check<Asserts>();
     RLT_REQUIRE(Size<E::Critic::kOutputDim>::template kIs<1>,
                 "the critic's output width differs from 1");
     RLT_REQUIRE(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,

@@ -66,6 +66,13 @@ struct LogTemperature {
   alignas(64) T values[1];
 };
 
+template <class T, class Visitor>
+void visit_temperature_optimizer(AdamState<LogTemperature<T>>& optimizer, Visitor&& visitor) {
+  visit_array("temperature_optimizer/first_moment", optimizer.first_moment.values, 1, 1, visitor);
+  visit_array("temperature_optimizer/second_moment", optimizer.second_moment.values, 1, 1, visitor);
+  visit_array("temperature_optimizer/decay_power", optimizer.decay_power, 2, 1, visitor);
+}
+
 // The network that is like `Network` but for `Outputs` outputs and another last activation.
 template <class Network, int Outputs, Activation Output,
           class Layers = std::make_integer_sequence<int, Network::kLayerCount>>
@@ -137,7 +144,7 @@ struct Sac : TwinCritics {
     compute_target_values(device, training);
     const auto critic_loss = Td3::update_critics(device, training, report);
     const auto actor = update_actor(device, training);
-    update_temperature(device, training, actor.log_probability);
+    update_temperature(device, training, adam_parameters(training), actor.log_probability);
     update_targets(device, training);
     progress.updates++;
     report.metrics.actor_loss = static_cast<float>(actor.loss);
@@ -275,6 +282,7 @@ struct Sac : TwinCritics {
   // Take one Adam step of log alpha on -alpha (mean log pi + target entropy).
   template <class Device, class E>
   static void update_temperature(Device device, Training<E>& training,
+                                 const AdamParameters<typename E::Scalar>& parameters,
                                  typename E::Scalar mean_log_probability) {
     using T = typename E::Scalar;
     auto& learner = training.learner;
@@ -282,8 +290,7 @@ struct Sac : TwinCritics {
                              static_cast<T>(E::Environment::kActionDim);
     const sac::LogTemperature<T> gradient{
         {-temperature(training) * (mean_log_probability + target_entropy)}};
-    adam_step(device, adam_parameters(training), learner.temperature_optimizer, gradient,
-              learner.log_temperature);
+    adam_step(device, parameters, learner.temperature_optimizer, gradient, learner.log_temperature);
   }
 
   // target = target + tau (network - target), of both critics
@@ -358,15 +365,11 @@ struct Sac : TwinCritics {
   template <class E, class Visitor>
   static void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
     auto& learner = training.learner;
-    auto& optimizer = learner.temperature_optimizer;
     for_each_actor_tensor(training, visitor);
     for_each_critic_tensor(training, visitor);
     visit_array("log_temperature", learner.log_temperature.values, 1, 1, visitor);
     for_each_optimizer_tensor(training, visitor);
-    visit_array("temperature_optimizer/first_moment", optimizer.first_moment.values, 1, 1, visitor);
-    visit_array("temperature_optimizer/second_moment", optimizer.second_moment.values, 1, 1,
-                visitor);
-    visit_array("temperature_optimizer/decay_power", optimizer.decay_power, 2, 1, visitor);
+    sac::visit_temperature_optimizer(learner.temperature_optimizer, visitor);
     for_each_run_tensor(training, visitor);
   }
 

@@ -119,11 +119,6 @@ struct Xqc : OffPolicy {
     begin_episodes(device, training);
   }
 
-  template <class E>
-  static typename E::Scalar temperature(const Training<E>& training) {
-    return math::exp(training.learner.log_temperature.values[0]);
-  }
-
   // ---- A step of training -----------------------------------------------------------------------
 
   // Take a step of every environment and, once learning has begun, the updates that go with it.
@@ -227,10 +222,8 @@ struct Xqc : OffPolicy {
     auto& scratch = training.scratch;
     const auto& hyper = training.hyperparameters;
     fold_actor(training);
-    const auto& seen = policy_part(device, scratch.next_observation, scratch);
-    for (int i = 0; i < kBatch * E::Environment::kObservationDim; i++) {
-      scratch.actor_input.data()[i] = seen.data()[i];
-    }
+    copy_columns<kBatch, Scratch<E>::kObservation, 0, E::Environment::kObservationDim>(
+        device, scratch.next_observation.data(), scratch.actor_input.data());
     normalize_inputs<kBatch>(scratch.policy_input, scratch.actor_input.data());
     forward(device, scratch.folded_actor, scratch.actor_input, scratch.actor_output,
             scratch.folded_actor_buffer);
@@ -249,7 +242,7 @@ struct Xqc : OffPolicy {
                                   scratch.log_denominator.data());
       mean_values<kBatch, Bins<E>>(device, probability.data(), scratch.value[index].data());
     }
-    const T alpha = temperature(training);
+    const T alpha = Sac::temperature(training);
     for (int row = 0; row < kBatch; row++) {
       const bool first_is_smaller = scratch.value[0](row, 0) <= scratch.value[1](row, 0);
       const T discount = static_cast<T>(hyper.gamma) * scratch.not_terminated(row, 0);
@@ -304,11 +297,10 @@ struct Xqc : OffPolicy {
   static void update_actor(Device device, Training<E>& training, StepReport<E>& report) {
     using T = typename E::Scalar;
     constexpr int kBatch = E::kBatchSize, kAction = E::Environment::kActionDim;
-    constexpr int kObservation = Scratch<E>::kObservation;
     auto& learner = training.learner;
     auto& scratch = training.scratch;
     const auto& hyper = training.hyperparameters;
-    const T alpha = temperature(training);
+    const T alpha = Sac::temperature(training);
     fill_standard_normal(device, {hyper.seed, Purpose::policy_sample, learner.progress.updates},
                          scratch.noise.data(), kBatch * kAction);
     forward_training(device, learner.actor, policy_part(device, scratch.observation, scratch),
@@ -332,7 +324,6 @@ struct Xqc : OffPolicy {
         device, scratch.actor_output.data(), scratch.noise.data(), scratch.action.data(),
         scratch.actor.action_gradient[0].data(), alpha / static_cast<T>(kBatch),
         scratch.actor_output_gradient.data());
-    static_assert(kObservation >= E::Environment::kObservationDim, "critics see the policy's part");
     set_zero(scratch.actor.gradient);
     backward_training(device, learner.actor, scratch.actor.buffer, scratch.actor_output_gradient,
                       scratch.actor.gradient, scratch.actor.gradient_buffer);
@@ -342,9 +333,7 @@ struct Xqc : OffPolicy {
     move_statistics(statistics_share<T>(learner.progress.updates / hyper.policy_delay),
                     scratch.actor.buffer.batch, learner.actor_statistics);
     const T mean_log_probability = log_probability / static_cast<T>(kBatch);
-    const T target_entropy = static_cast<T>(hyper.target_entropy) * static_cast<T>(kAction);
-    const sac::LogTemperature<T> gradient{{-alpha * (mean_log_probability + target_entropy)}};
-    adam_step(device, parameters, learner.temperature_optimizer, gradient, learner.log_temperature);
+    Sac::update_temperature(device, training, parameters, mean_log_probability);
     report.metrics.actor_loss = static_cast<float>(loss / static_cast<T>(kBatch));
     report.metrics.entropy = static_cast<float>(-mean_log_probability);
     report.metrics.alpha = static_cast<float>(alpha);
@@ -456,24 +445,15 @@ struct Xqc : OffPolicy {
     template <bool Asserts>
     static constexpr bool check() {
       using Environment = typename E::Environment;
-      constexpr int kCriticInput = kCriticObservationDim<Environment> + Environment::kActionDim;
-      bool kept = true;
-      RLT_REQUIRE((std::is_same_v<typename Environment::Scalar, typename E::Scalar>),
-                  "the environment's Scalar differs from that of the experiment");
-      RLT_REQUIRE(!kIsDiscrete<Environment>,
-                  "the environment's actions are choices, which DQN and PPO learn");
+      bool kept = ActorCriticContract<E>::template check<Asserts>();
       RLT_REQUIRE(
           (std::is_base_of_v<XqcHyperparameters, typename E::Hyperparameters>),
           "the experiment's Hyperparameters are not XqcHyperparameters nor derived from it");
       RLT_REQUIRE(kIsBatchNormMlp<typename E::Actor> && kIsBatchNormMlp<typename E::Critic>,
                   "the experiment's Actor and Critic have to be a BatchNormMlp each");
-      RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Environment::kObservationDim>,
-                  "the actor's input width differs from the environment's observation width");
       RLT_REQUIRE(Size<E::Actor::kOutputDim>::template kIs<2 * Environment::kActionDim>,
                   "the actor's output width differs from twice the environment's action width, for "
                   "mean and log_std");
-      RLT_REQUIRE(Size<E::Critic::kInputDim>::template kIs<kCriticInput>,
-                  "the critic's input width differs from observation width plus action width");
       RLT_REQUIRE(E::Critic::kOutputDim >= 2,
                   "the critic's output width, the bins of a value, is less than 2");
       return kept;
@@ -501,7 +481,6 @@ struct Xqc : OffPolicy {
   static void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
     auto& learner = training.learner;
     auto& [first, second] = learner.critic;
-    auto& optimizer = learner.temperature_optimizer;
     auto& returns = learner.return_scale;
     for_each_tensor("actor", learner.actor, visitor);
     for_each_tensor("actor_statistics", learner.actor_statistics, visitor);
@@ -518,10 +497,7 @@ struct Xqc : OffPolicy {
                     "critic_1_optimizer/decay_power", first.optimizer, visitor);
     visit_optimizer("critic_2_optimizer/first_moment", "critic_2_optimizer/second_moment",
                     "critic_2_optimizer/decay_power", second.optimizer, visitor);
-    visit_array("temperature_optimizer/first_moment", optimizer.first_moment.values, 1, 1, visitor);
-    visit_array("temperature_optimizer/second_moment", optimizer.second_moment.values, 1, 1,
-                visitor);
-    visit_array("temperature_optimizer/decay_power", optimizer.decay_power, 2, 1, visitor);
+    sac::visit_temperature_optimizer(learner.temperature_optimizer, visitor);
     visit_array("return_scale/discounted_return", returns.discounted_return, kEnvironmentCount<E>,
                 1, visitor);
     visit_array("return_scale/count", &returns.count, 1, 1, visitor);
