@@ -1,4 +1,5 @@
-"""Errors that a user can cause or meet: one sentence each, and one of six exit codes.
+"""Errors that a user can cause or meet: one sentence each, and an exit code for each
+of six kinds (docs/design.md).
 
 A subclass is there only where code catches it apart from its base, whose exit code it has.
 """

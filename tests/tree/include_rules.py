@@ -43,17 +43,17 @@ INSTRUCTION_SET_HEADERS = {
 THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/threads only
 # MuJoCo's tasks: nothing else includes its header, and of the library's and the firmware's files
 # none includes them but each other and the experiments that say that they require it.
-MUJOCO_ROOM = "rltools/rl/environments/mujoco/"
+MUJOCO_FOLDER = "rltools/rl/environments/mujoco/"
 MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
 # Environments that another program plays: nothing else of the library opens a socket, and none but
 # experiments includes them, which the host tools write.
-EXTERNAL_ROOM = "rltools/rl/environments/external/"
+EXTERNAL_FOLDER = "rltools/rl/environments/external/"
 EXTERNAL_HEADERS = {
     *("cerrno", "cstdio", "cstdlib", "netinet/in.h", "netinet/tcp.h", "sys/socket.h"),
     *("sys/un.h", "unistd.h"),
 }
 # Their absence changes nothing else (test_optional_folders.py): what is not of one includes none.
-OPTIONAL_ROOMS = (
+OPTIONAL_FOLDERS = (
     "rltools/rl/algorithms/distillation/",
     "rltools/rl/symmetry/",
     "rltools/rl/environments/racing_car/",
@@ -74,8 +74,8 @@ FOLDERS = ("lib/rltools", "experiments", "firmware", "host/native", *TESTS)
 # Parts of the names of headers that only hosts compile.
 HOST_ONLY = (
     *("kernels/simd/", "kernels/threads/", "devices/host"),
-    MUJOCO_ROOM.removeprefix("rltools/rl/"),
-    EXTERNAL_ROOM.removeprefix("rltools/rl/"),
+    MUJOCO_FOLDER.removeprefix("rltools/rl/"),
+    EXTERNAL_FOLDER.removeprefix("rltools/rl/"),
 )
 
 
@@ -136,9 +136,9 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
             allowed = STANDARD_HEADERS | (INSTRUCTION_SET_HEADERS if layer == "kernels" else set())
             if layer == "kernels" and path.parent.name == "threads":
                 allowed = allowed | THREAD_HEADERS
-            if MUJOCO_ROOM in path.as_posix():
+            if MUJOCO_FOLDER in path.as_posix():
                 allowed = allowed | MUJOCO_HEADERS
-            if EXTERNAL_ROOM in path.as_posix():
+            if EXTERNAL_FOLDER in path.as_posix():
                 allowed = allowed | EXTERNAL_HEADERS
             own_experiment = layer == "experiments" and include.quoted and "/" not in include.quoted
             if name not in allowed and not own_experiment:
@@ -150,9 +150,9 @@ def mujoco_violations(path: Path, text: str) -> Iterator[str]:
     included = [
         include.quoted
         for include in includes(text)
-        if include.quoted and include.quoted.startswith(MUJOCO_ROOM)
+        if include.quoted and include.quoted.startswith(MUJOCO_FOLDER)
     ]
-    if not included or MUJOCO_ROOM in path.as_posix():
+    if not included or MUJOCO_FOLDER in path.as_posix():
         return
     if path.parts[0] in ("lib", "firmware"):
         yield f"{path}: may not include {included[0]}, which is for experiments"
@@ -162,10 +162,10 @@ def mujoco_violations(path: Path, text: str) -> Iterator[str]:
 
 def external_violations(path: Path, text: str) -> Iterator[str]:
     """No board's program meets a socket."""
-    if EXTERNAL_ROOM in path.as_posix() or path.parts[0] not in ("lib", "firmware", "experiments"):
+    if EXTERNAL_FOLDER in path.as_posix() or path.parts[0] not in ("lib", "firmware", "experiments"):
         return
     for include in includes(text):
-        if include.quoted and include.quoted.startswith(EXTERNAL_ROOM):
+        if include.quoted and include.quoted.startswith(EXTERNAL_FOLDER):
             yield f"{path}: may not include {include.quoted}, which is for tasks of Gymnasium's"
 
 
@@ -174,8 +174,8 @@ def optional_violations(path: Path, text: str) -> Iterator[str]:
     if path.parts[0] not in ("lib", "firmware", "host"):
         return
     for include in includes(text):
-        for room in OPTIONAL_ROOMS:
-            if include.quoted and include.quoted.startswith(room) and room not in path.as_posix():
+        for folder in OPTIONAL_FOLDERS:
+            if include.quoted and include.quoted.startswith(folder) and folder not in path.as_posix():
                 yield f"{path}: may not include {include.quoted}, which may be absent"
 
 
@@ -276,10 +276,11 @@ def violations(tree: Path) -> list[str]:
             found += mujoco_violations(path, text)
             found += external_violations(path, text)
             found += optional_violations(path, text)
-            room = firmware_layer("/".join(path.parts[1:])) if path.parts[0] == "firmware" else None
-            if room in FIRMWARE_LAYERS:
-                found += firmware_violations(path, room, text)
-                found += reach_violations(path, room, file, include_directories)
+            in_firmware = path.parts[0] == "firmware"
+            part = firmware_layer("/".join(path.parts[1:])) if in_firmware else None
+            if part in FIRMWARE_LAYERS:
+                found += firmware_violations(path, part, text)
+                found += reach_violations(path, part, file, include_directories)
             if file.suffix == ".cpp":
                 found += device_violations(path, file, include_directories)
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from include_rules import OPTIONAL_ROOMS, includes
+from include_rules import OPTIONAL_FOLDERS, includes
 from rltools_host.build import tools
 from rltools_host.build.experiments import struct_of
 from rltools_host.tree import TREE
@@ -38,7 +38,7 @@ LEARNS = (
 )
 
 
-def without(rooms: Sequence[str], folder: Path) -> Path:
+def without(folders: Sequence[str], folder: Path) -> Path:
     """Return a copy of the tree without these folders, and without the experiments of them."""
     listed = ["git", "-C", str(TREE.root), "ls-files", "-z", *COPIED]
     names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -46,10 +46,10 @@ def without(rooms: Sequence[str], folder: Path) -> Path:
         if (TREE.root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(TREE.root / name, folder / name)
-    for room in rooms:
-        shutil.rmtree(folder / INCLUDE / room)
+    for name in folders:
+        shutil.rmtree(folder / INCLUDE / name)
     for contract in CONTRACTS:
-        if f"rltools/rl/environments/{Path(contract).stem}/" in rooms:
+        if f"rltools/rl/environments/{Path(contract).stem}/" in folders:
             (folder / INCLUDE / "rltools" / contract).unlink()
     while lacking := [
         header for header in experiments_of(folder) if lacks_a_header(header, folder)
@@ -70,7 +70,7 @@ def lacks_a_header(header: Path, tree: Path) -> bool:
 
 
 def test_no_other_experiment_is_lost(tmp_path: Path) -> None:
-    tree = without(OPTIONAL_ROOMS, tmp_path)
+    tree = without(OPTIONAL_FOLDERS, tmp_path)
     environment = os.environ | {"PYTHONPATH": str(tree / "host"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", LISTS]
     found = subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
@@ -83,16 +83,16 @@ def test_no_other_experiment_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rooms", "compiled"),
+    ("folders", "compiled"),
     [
-        (OPTIONAL_ROOMS, LEFT | OF_QUADROTORS),
-        ([room for room in OPTIONAL_ROOMS if "symmetry" not in room], MIRRORED),
+        (OPTIONAL_FOLDERS, LEFT | OF_QUADROTORS),
+        ([name for name in OPTIONAL_FOLDERS if "symmetry" not in name], MIRRORED),
     ],
     ids=["all", "all_but_symmetry"],
 )
 @pytest.mark.all
-def test_what_is_left_compiles(rooms: Sequence[str], compiled: set[str], tmp_path: Path) -> None:
-    tree = without(rooms, tmp_path)
+def test_what_is_left_compiles(folders: Sequence[str], compiled: set[str], tmp_path: Path) -> None:
+    tree = without(folders, tmp_path)
     headers = [h for h in experiments_of(tree) if h.stem.replace("_", "-") in compiled]
     assert len(headers) == len(compiled)
     program = tmp_path / "learn.cpp"

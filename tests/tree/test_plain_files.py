@@ -9,7 +9,7 @@ from pathlib import Path
 from rltools_host.tree import TREE
 
 HOST = TREE.root / "host" / "rltools_host"
-ROOMS = ("boards", "commands", "drones", "environments", "policies", "report", "runs", "training")
+SUBPACKAGES = ("boards", "commands", "drones", "environments", "policies", "report", "runs", "training")
 READING = {"read_bytes", "read_text", "load", "fromfile", "memmap"}
 OF_NUMPY = READING - {"read_bytes", "read_text"}
 # What these read is this tree's or the user's source, a template, or what this process has written.
@@ -33,7 +33,7 @@ def readers_in(module: Path) -> set[str]:
 
 
 def test_one_module_opens_what_others_wrote() -> None:
-    modules = [path for room in ROOMS for path in (HOST / room).rglob("*.py")]
+    modules = [path for subpackage in SUBPACKAGES for path in (HOST / subpackage).rglob("*.py")]
     found = {path.relative_to(HOST).as_posix(): readers_in(path) for path in modules}
     reading = {name for name, readers in found.items() if readers}
     assert reading <= OWN, "read_limited(), load_json() or open_plain() of files.py"

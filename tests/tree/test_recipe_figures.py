@@ -17,7 +17,7 @@ ROWS: list[dict[str, Any]] = json.loads((TREE.root / "docs/recipes.json").read_t
 def table() -> dict[str, list[str]]:
     """The other cells of the table's rows, by the first one."""
     text = (TREE.root / "docs/results.md").read_text(encoding="utf-8")
-    section = text.partition("### Recipes on seeds that chose nothing")[2].partition("\n### ")[0]
+    section = text.partition("### Recipes on held-out seeds")[2].partition("\n### ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     cells = [re.split(r" \| ", line.strip("| ")) for line in lines[1:]]
     return {first: others for first, *others in cells}

@@ -45,7 +45,7 @@ def named(source: str) -> Iterator[str]:
             yield "/proc"
 
 
-def test_only_the_room_for_it_names_what_one_system_has() -> None:
+def test_only_system_names_what_one_system_has() -> None:
     root = TREE.file("host/rltools_host")
     found = {}
     for path in root.rglob("*.py"):

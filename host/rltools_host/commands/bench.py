@@ -35,7 +35,7 @@ def command(
     """Run one of:
 
     \b
-    - train: the training time of TD3 and SAC, beside other libraries
+    - train: the training time of TD3, SAC and XQC, beside other libraries
     - ppo: steps a second of PPO on Ant-v4, beside other libraries
     - inference: a forward pass, beside other libraries; --board counts instructions
     - vertical: the same training on every device that is here

@@ -1,4 +1,4 @@
-"""`rlt doctor --self-test`: whether this machine computes, talks and keeps as others do.
+"""`rlt doctor --self-test`: known bits, threads, a board's link and its storage, on this machine.
 
 Everything happens in a temporary project by the commands that a user calls, so nothing of the
 user's is read or changed. The result is a table in Markdown, to be pasted into an issue.

@@ -32,7 +32,7 @@ struct EntryState {
 constexpr float kEntryMargin_m = 0.5f;
 
 // The envelope of an image that states none: from rest, at the target. The shipped recipes'
-// policies tilt by at most 46 degrees from there, and lose 0.1 m of height (docs/gate.md).
+// policies tilt by at most 45 degrees from there, and lose 0.1 m of height (docs/gate.md).
 constexpr EntryEnvelope kEntryAtRest = {0.5f, 0.3f, 0.35f, 1.0f, 0.5f};
 
 // Obstacles to handing a policy the vehicle, in the order in which they are looked for.
