@@ -100,6 +100,7 @@ def test_inference() -> None:
 
 
 @pytest.mark.all
+@pytest.mark.slow  # the same bits on these devices have tests of their own
 def test_vertical() -> None:
     """Who is missing is a row with the reason, and everybody else has the hash."""
     asked = [name for name, one in vertical.known_devices().items() if not one.is_emulated]

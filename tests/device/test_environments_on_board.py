@@ -18,7 +18,10 @@ from rltools_host.runs.folder import RunFolder
     ("experiment", "steps", "epochs", "choices"),
     [
         ("cartpole-dqn", "1200", None, ("left", "right")),
-        ("acrobot-ppo", "4096", 1, ("clockwise", "none", "counterclockwise")),
+        pytest.param(
+            *("acrobot-ppo", "4096", 1, ("clockwise", "none", "counterclockwise")),
+            marks=pytest.mark.slow,
+        ),
         ("racing-car-ppo", "2048", 1, ()),
     ],
 )

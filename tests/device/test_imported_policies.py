@@ -18,10 +18,10 @@ from rltools_host.policies.importing.run import read_policy, save
 pytestmark = pytest.mark.all  # other processors
 
 INPUTS, SAMPLES = 30, 4
-# What a board adds are its kernels: ELU, SiLU, GELU and tanh, GRU and LSTM, a normalizer and what
-# cuts off observations on each device (ReLU is in every other test of theirs), and a choice on one
-# of them. Each source is read and compared on this machine (test_checkpoints.py); --exhaustive has
-# more.
+# What a board adds are its kernels, whose bits test_processor.py compares on each device: ELU,
+# SiLU, GELU and tanh, GRU and LSTM, a normalizer, what cuts off observations and a choice on one,
+# two of these on the others. Each source is read and compared on this machine
+# (test_checkpoints.py); --exhaustive has more.
 CHOOSING = "cleanrl_dqn.cleanrl_model"
 OF_EACH_OPERATION = (
     "sb3_ppo_vec_normalize.zip",
@@ -31,6 +31,7 @@ OF_EACH_OPERATION = (
     "sb3_recurrent_ppo.zip",
     "pytorch_gru.pt",
 )
+ON_EACH_DEVICE = ("sb3_recurrent_ppo.zip", "pytorch_gelu.pt")
 
 
 def boards() -> list[str]:
@@ -39,8 +40,8 @@ def boards() -> list[str]:
 
 BOARDS = list({load_board(name).device: name for name in reversed(boards())}.values())
 CASES = [
-    *((name, file) for name in BOARDS for file in OF_EACH_OPERATION),
-    (EMULATED, CHOOSING),
+    *((EMULATED, file) for file in (*OF_EACH_OPERATION, CHOOSING)),
+    *itertools.product((name for name in BOARDS if name != EMULATED), ON_EACH_DEVICE),
 ]
 # On every emulated board: a file of each of seven sources, and two that choose.
 ON_ALL_BOARDS = (
@@ -50,7 +51,10 @@ ON_ALL_BOARDS = (
 )
 OTHERS = [
     pytest.param(name, file, marks=pytest.mark.exhaustive)
-    for name, file in (*itertools.product(boards(), ON_ALL_BOARDS), (EMULATED, "rl_games_gru.pth"))
+    for name, file in (
+        *itertools.product(boards(), dict.fromkeys((*ON_ALL_BOARDS, *OF_EACH_OPERATION))),
+        (EMULATED, "rl_games_gru.pth"),
+    )
     if (name, file) not in CASES
 ]
 

@@ -62,7 +62,7 @@ def trained(project: Path, *words: str) -> str:
     ("name", "boards"),
     [
         pytest.param("normalized-pendulum-td3", ("host", "host-threads"), marks=pytest.mark.slow),
-        ("normalized-pendulum-sac", ("host", EMULATED)),
+        pytest.param("normalized-pendulum-sac", ("host", EMULATED), marks=pytest.mark.slow),
         ("pendulum-xqc", ("host", EMULATED)),
     ],
 )

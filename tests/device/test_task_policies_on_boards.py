@@ -19,7 +19,10 @@ SETTINGS = {"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2}
 
 @pytest.mark.all
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("algorithm", "more"), [("sac", {"norm_obs": 1}), ("xqc", {})])
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [pytest.param("sac", {"norm_obs": 1}, marks=pytest.mark.slow), ("xqc", {})],
+)
 def test_a_normalized_policy_has_the_same_bits(
     algorithm: str, more: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

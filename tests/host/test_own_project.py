@@ -180,6 +180,7 @@ def test_commands_without_a_run_work_there_too(installed: Path, tmp_path: Path) 
 
 
 @pytest.mark.all
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # Zig compiles its C++ library first
 def test_zig_in_place_of_this_machines_compiler_gives_the_same_bits(
     tmp_path: Path,

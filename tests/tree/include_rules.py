@@ -162,7 +162,11 @@ def mujoco_violations(path: Path, text: str) -> Iterator[str]:
 
 def external_violations(path: Path, text: str) -> Iterator[str]:
     """No board's program meets a socket."""
-    if EXTERNAL_FOLDER in path.as_posix() or path.parts[0] not in ("lib", "firmware", "experiments"):
+    if EXTERNAL_FOLDER in path.as_posix() or path.parts[0] not in (
+        "lib",
+        "firmware",
+        "experiments",
+    ):
         return
     for include in includes(text):
         if include.quoted and include.quoted.startswith(EXTERNAL_FOLDER):
@@ -175,7 +179,11 @@ def optional_violations(path: Path, text: str) -> Iterator[str]:
         return
     for include in includes(text):
         for folder in OPTIONAL_FOLDERS:
-            if include.quoted and include.quoted.startswith(folder) and folder not in path.as_posix():
+            if (
+                include.quoted
+                and include.quoted.startswith(folder)
+                and folder not in path.as_posix()
+            ):
                 yield f"{path}: may not include {include.quoted}, which may be absent"
 
 

@@ -9,7 +9,16 @@ from pathlib import Path
 from rltools_host.tree import TREE
 
 HOST = TREE.root / "host" / "rltools_host"
-SUBPACKAGES = ("boards", "commands", "drones", "environments", "policies", "report", "runs", "training")
+SUBPACKAGES = (
+    "boards",
+    "commands",
+    "drones",
+    "environments",
+    "policies",
+    "report",
+    "runs",
+    "training",
+)
 READING = {"read_bytes", "read_text", "load", "fromfile", "memmap"}
 OF_NUMPY = READING - {"read_bytes", "read_text"}
 # What these read is this tree's or the user's source, a template, or what this process has written.

@@ -73,7 +73,7 @@ def test_such_a_name_is_found(line: str) -> None:
 
 @pytest.mark.all
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("system", ["win32", "darwin"])
+@pytest.mark.parametrize("system", ["win32", pytest.param("darwin", marks=pytest.mark.slow)])
 def test_types_of_other_systems_have_all_that_is_named(system: str) -> None:
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--platform", system]

@@ -159,7 +159,7 @@ def test_the_tests_of_a_project_are_its_own(tmp_path: Path) -> None:
     [
         ("--like", "pendulum", "--contract"),
         ("--gymnasium",),
-        ("--gymnasium", "--like", "pendulum"),
+        pytest.param(("--gymnasium", "--like", "pendulum"), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -26,7 +26,16 @@ def check_episode_is_drawn(run: Path) -> None:
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("experiment", ["cartpole-ppo", "racing-car-ppo", "quadrotor-ppo"])
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("cartpole-ppo", "racing-car-ppo")
+        ),
+        "quadrotor-ppo",
+    ],
+)
 def test_of_an_experiment(experiment: str, tmp_path: Path) -> None:
     train_here(experiment, "host", steps=256, settings=SHORT, out=tmp_path / "run")
     check_episode_is_drawn(tmp_path / "run")

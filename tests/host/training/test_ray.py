@@ -156,6 +156,7 @@ def test_runs_of_a_group_train_on_a_cluster(cluster: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.all
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_group_loses_no_run_with_a_worker_or_a_node(cluster: Any, tmp_path: Path) -> None:
     """Each begins again elsewhere, to the bits of a run that was not lost."""

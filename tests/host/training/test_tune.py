@@ -232,6 +232,7 @@ def test_runs_of_another_storage_are_not_taken(
         tune(resumed(path), GroupScreen)
 
 
+@pytest.mark.slow
 def test_sizes_of_a_task_are_searched(project_in_tree: Path) -> None:
     """Several of them, with a program for each: tests/host/build/test_sizes.py."""
     ended = rlt(

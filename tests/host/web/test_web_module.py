@@ -137,6 +137,7 @@ def test_a_vectors_multiply_add_is_fused(kind: str, tmp_path: Path) -> None:
         ("pendulum-sac", 300),
         pytest.param("pendulum-ppo", 2048, marks=pytest.mark.exhaustive),  # cartpole-ppo is below
         pytest.param("cartpole-dqn", 300, marks=pytest.mark.slow),  # 12 s of the compiler
+        pytest.param("pendulum-xqc", 600, marks=pytest.mark.slow),  # likewise
     ],
 )
 def test_other_algorithms_end_in_this_machines_bits(
