@@ -17,7 +17,7 @@ from rltools_host.tree import PROJECT, TREE
 TUTORIALS = sorted(path.stem for path in (TREE.root / "docs" / "tutorials").glob("*.md"))
 # How each kind of cell is executed: a command, Python, C++ that compiles, and C++ that must not.
 # The others train for minutes. Their commands: tests/host/test_documented_commands.py.
-OF_EACH_KIND = ("containers", "dispatch", "first_policy")
+OF_EACH_KIND = ("containers", "first_policy")
 SPHINX = """#!/bin/sh
 echo "$@" > {words}
 for share in 50 100; do echo "reading sources... [ $share%] docs/a"; done
