@@ -162,11 +162,8 @@ def mujoco_violations(path: Path, text: str) -> Iterator[str]:
 
 def external_violations(path: Path, text: str) -> Iterator[str]:
     """No board's program meets a socket."""
-    if EXTERNAL_FOLDER in path.as_posix() or path.parts[0] not in (
-        "lib",
-        "firmware",
-        "experiments",
-    ):
+    is_of_boards = path.parts[0] in ("lib", "firmware", "experiments")
+    if EXTERNAL_FOLDER in path.as_posix() or not is_of_boards:
         return
     for include in includes(text):
         if include.quoted and include.quoted.startswith(EXTERNAL_FOLDER):

@@ -38,7 +38,7 @@ LEARNS = (
 )
 
 
-def without(folders: Sequence[str], folder: Path) -> Path:
+def without(removed: Sequence[str], folder: Path) -> Path:
     """Return a copy of the tree without these folders, and without the experiments of them."""
     listed = ["git", "-C", str(TREE.root), "ls-files", "-z", *COPIED]
     names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -46,10 +46,10 @@ def without(folders: Sequence[str], folder: Path) -> Path:
         if (TREE.root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(TREE.root / name, folder / name)
-    for name in folders:
+    for name in removed:
         shutil.rmtree(folder / INCLUDE / name)
     for contract in CONTRACTS:
-        if f"rltools/rl/environments/{Path(contract).stem}/" in folders:
+        if f"rltools/rl/environments/{Path(contract).stem}/" in removed:
             (folder / INCLUDE / "rltools" / contract).unlink()
     while lacking := [
         header for header in experiments_of(folder) if lacks_a_header(header, folder)
