@@ -86,7 +86,7 @@ def assembly(compiler: str) -> list[str]:
         result = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True)
         if result.returncode != 0:
             raise MissingToolError(f"{compiler} cannot compile for Arm: {result.stderr.strip()}")
-        text = output.read_text()
+        text = output.read_text(encoding="utf-8")
     found = [
         re.search(rf"^{name}:.*?^\s*\.size\s+{name}", text, re.MULTILINE | re.DOTALL)
         for name in LOOPS

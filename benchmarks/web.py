@@ -263,8 +263,8 @@ def renderer_kb() -> int:
     sizes = []
     for process in descendants(os.getpid()) - {os.getpid()}:
         with contextlib.suppress(OSError, StopIteration):
-            text = Path(f"/proc/{process}/status").read_text().splitlines()
-            command = Path(f"/proc/{process}/cmdline").read_text()
+            text = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+            command = Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8")
             if "--type=renderer" in command:
                 sizes.append(next(int(row.split()[1]) for row in text if row.startswith("VmRSS")))
     return max(sizes)

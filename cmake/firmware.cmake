@@ -6,6 +6,48 @@ if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_
    OR (CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 20))
   list(REMOVE_ITEM RLT_FLAGS -Werror)
 endif()
+# For other computers than this one (host/wheel/build.py): the least processor of theirs.
+set(RLT_LEAST_PROCESSOR "" CACHE STRING "Flag in place of -march=native, for programs of other computers")
+if(RLT_LEAST_PROCESSOR)
+  list(TRANSFORM RLT_FLAGS REPLACE "^-march=native$" "${RLT_LEAST_PROCESSOR}")
+endif()
+
+# Zig's C++ compiler in place of GNU's for Arm: its target says what flags of the processor say. It has the headers and
+# functions that firmware uses of the C and C++ libraries (lib/freestanding, Zig's own), and no map of what it links.
+if(RLT_STAND_IN AND RLT_PROCESSOR STREQUAL "arm")
+  set(abi eabi)
+  set(cpu)
+  set(features)
+  set(kept)
+  foreach(flag IN LISTS RLT_FLAGS)
+    if(flag MATCHES "^-mcpu=([^-]+)-?(.*)$")
+      set(cpu "-mcpu=${CMAKE_MATCH_1}_${CMAKE_MATCH_2}")  # cortex_m7, as Zig calls cortex-m7
+    elseif(flag STREQUAL "-mfloat-abi=hard")
+      set(abi eabihf)
+    elseif(flag STREQUAL "-mfpu=fpv5-d16")
+      set(features +fp_armv8d16+fp64)
+    elseif(flag STREQUAL "-mfpu=fpv5-sp-d16")
+      set(features +fp_armv8d16sp)
+    elseif(flag STREQUAL "-mfpu=fpv4-sp-d16")
+      set(features +vfp4d16sp)
+    elseif(flag MATCHES "^-mfpu=")
+      message(FATAL_ERROR "${flag} of ${RLT_BOARD} is unknown: state the features of Zig's for it here.")
+    elseif(NOT flag STREQUAL "-mthumb")
+      list(APPEND kept "${flag}")
+    endif()
+  endforeach()
+  set(RLT_FLAGS -target thumb-freestanding-${abi} "${cpu}${features}" -fhosted -g0 -Wno-main
+    -DMAVLINK_NO_CONVERSION_HELPERS -fno-stack-protector -fno-unwind-tables ${kept})
+  list(APPEND RLT_SYSTEM_INCLUDE_DIRECTORIES
+    "${CMAKE_CURRENT_SOURCE_DIR}/lib/freestanding" "${CMAKE_CURRENT_SOURCE_DIR}/lib/freestanding/c_library")
+  list(FILTER RLT_LINK_FLAGS EXCLUDE REGEX "^--specs=")  # a library of GNU's
+  list(APPEND RLT_LINK_FLAGS -Wl,-e,reset_handler)
+endif()
+if(WIN32 AND RLT_NATIVE)
+  list(REMOVE_ITEM RLT_FLAGS -Werror)  # its headers warn
+  list(APPEND RLT_LINK_LIBRARIES ws2_32)
+  set(RLT_PROGRAM_SUFFIX .exe)
+endif()
 
 set(rlt_sanitizer_flags)
 if(RLT_SANITIZE)

@@ -10,10 +10,15 @@ macro(rlt_find_mujoco)
   # Looked for again at each build, so that CMake runs again once it is installed.
   get_filename_component(rlt_packages "${RLT_PYTHON}" DIRECTORY)
   get_filename_component(rlt_packages "${rlt_packages}" DIRECTORY)
-  set(rlt_packages "${rlt_packages}/lib/python3*/site-packages")
+  if(WIN32)
+    set(rlt_packages "${rlt_packages}/Lib/site-packages")
+  else()
+    set(rlt_packages "${rlt_packages}/lib/python3*/site-packages")
+  endif()
   file(GLOB rlt_mujoco_libraries CONFIGURE_DEPENDS
     "${rlt_packages}/mujoco/libmujoco.so.${RLT_MUJOCO_VERSION}"
-    "${rlt_packages}/mujoco/libmujoco.${RLT_MUJOCO_VERSION}.dylib")
+    "${rlt_packages}/mujoco/libmujoco.${RLT_MUJOCO_VERSION}.dylib"
+    "${rlt_packages}/mujoco/mujoco.dll")
   file(GLOB rlt_mujoco_models CONFIGURE_DEPENDS "${rlt_packages}/gymnasium/envs/mujoco/assets/ant.xml")
 
   if(rlt_mujoco_libraries AND rlt_mujoco_models)
@@ -25,13 +30,14 @@ macro(rlt_find_mujoco)
     add_library(rlt_mujoco SHARED IMPORTED)
     set_target_properties(rlt_mujoco PROPERTIES
       IMPORTED_LOCATION "${rlt_mujoco_library}"
+      IMPORTED_IMPLIB "${rlt_mujoco_library}"  # on Windows: Zig's linker reads the library itself
       INTERFACE_INCLUDE_DIRECTORIES "${rlt_mujoco_directory}/include"
       INTERFACE_COMPILE_DEFINITIONS "RLT_MUJOCO_MODELS=\"${rlt_mujoco_models}\"")
   endif()
 endmacro()
 
 set(RLT_MUJOCO_FOUND OFF)
-if("mujoco" IN_LIST RLT_PROVIDES)
+if("mujoco" IN_LIST RLT_PROVIDES AND NOT RLT_LEAST_PROCESSOR)  # not for other computers
   rlt_find_mujoco()
 endif()
 
@@ -52,6 +58,10 @@ function(rlt_use_requirements target file)
   rlt_requirements(words "${file}")
   if("mujoco" IN_LIST words)
     target_link_libraries(${target} PRIVATE rlt_mujoco)
+    if(WIN32)  # which looks beside the program
+      add_custom_command(TARGET ${target} POST_BUILD VERBATIM COMMAND "${CMAKE_COMMAND}" -E copy_if_different
+        $<TARGET_FILE:rlt_mujoco> $<TARGET_FILE_DIR:${target}>)
+    endif()
   endif()
 endfunction()
 

@@ -25,7 +25,8 @@ add_custom_target(rlt_protocol DEPENDS "${rlt_protocol_stamp}")
 
 # Runs at every build, and changes the header only when the revision changes: one source file includes it.
 add_custom_target(rlt_revision
-  COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/cmake/write_revision.sh" "${RLT_REVISION_DIRECTORY}/rlt_revision.h"
+  COMMAND "${CMAKE_COMMAND}" -D "HEADER=${RLT_REVISION_DIRECTORY}/rlt_revision.h"
+    -P "${CMAKE_CURRENT_SOURCE_DIR}/cmake/write_revision.cmake"
   BYPRODUCTS "${RLT_REVISION_DIRECTORY}/rlt_revision.h"
   COMMENT ""
   VERBATIM)

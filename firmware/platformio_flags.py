@@ -18,12 +18,13 @@ environment = env  # noqa: F821
 # Of a project elsewhere, build/platformio/environments.ini says where the tree is.
 repository = Path(environment.GetProjectOption("custom_tree", environment.subst("$PROJECT_DIR")))
 board_name = environment["PIOENV"]
-common = json.loads((repository / "firmware" / "build.json").read_text())
+common = json.loads((repository / "firmware" / "build.json").read_text("utf-8"))
 if (repository / "host").is_dir():
     sys.path.insert(0, str(repository / "host"))
 else:  # of a wheel, in whose package the tree is
     sys.path.append(str(repository.parents[1]))
 
+from rltools_host.build import tools  # noqa: E402
 from rltools_host.build.boards import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402
 from rltools_host.build.experiments import header_of, is_generated, require_subject  # noqa: E402
@@ -58,10 +59,12 @@ def generate_headers() -> list[str]:
     python = repository / ".venv" / "bin" / "python"
     interpreter = str(python) if python.exists() else environment.subst("$PYTHONEXE")
     revision = Path(environment.subst("$BUILD_DIR")) / "revision"
+    header = f"HEADER={revision / 'rlt_revision.h'}"
+    script = str(repository / "cmake" / "write_revision.cmake")
     generator = str(repository / "lib" / "protocol" / "generate.py")
     commands = [
         [interpreter, "-I", generator, str(PROJECT.protocol)],
-        [str(repository / "cmake" / "write_revision.sh"), str(revision / "rlt_revision.h")],
+        [tools.program("cmake"), "-D", header, "-P", script],
     ]
     for command in commands:
         if subprocess.run(command).returncode != 0:

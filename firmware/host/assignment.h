@@ -1,10 +1,10 @@
 // NAME=VALUE, as a program on this machine is given a hyperparameter or a setting.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
 #include "rltools/rl/hyperparameters.h"
 
@@ -16,9 +16,10 @@ template <class Values>
 bool assign(Values& values, const char* argument) {
   const char* equals = std::strchr(argument, '=');
   if (equals == nullptr) return false;
-  const std::string name(argument, equals);
+  const auto length = static_cast<std::size_t>(equals - argument);
   for (int i = 0; i < Values::kCount; i++) {
-    if (name != Values::info(i).name) continue;
+    const char* name = Values::info(i).name;
+    if (std::strncmp(name, argument, length) != 0 || name[length] != '\0') continue;
     char* end = nullptr;
     const double value = std::strtod(equals + 1, &end);
     const bool is_integer = Values::info(i).type == DataType::u32;

@@ -3,15 +3,12 @@
 // clears. One process at a time has the file.
 #pragma once
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
+#include "host/shared_file.h"
 
 namespace rlt {
 
@@ -25,11 +22,8 @@ class FileStorage {
   // End the process where the file cannot be had: policies must not get lost unnoticed.
   FileStorage() {
     std::memset(bytes_, 0xff, sizeof(bytes_));
-    const char* path = std::getenv("RLT_POLICY_STORAGE");
+    const char* path = std::getenv(kVariable);
     if (path != nullptr && path[0] != '\0') open(path);
-  }
-  ~FileStorage() {
-    if (file_ >= 0) ::close(file_);
   }
   FileStorage(const FileStorage&) = delete;
   FileStorage& operator=(const FileStorage&) = delete;
@@ -43,7 +37,7 @@ class FileStorage {
   }
   // Program bytes. If that fails, data() has what the file has, and the next process will read.
   bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
-    if (file_ >= 0 && !write(offset, source, count)) {
+    if (file_.is_open() && !write(offset, source, count)) {
       read(offset, count);
       return false;
     }
@@ -52,56 +46,32 @@ class FileStorage {
   }
 
  private:
+  static constexpr const char* kVariable = "RLT_POLICY_STORAGE";
   static constexpr int kPatience = 20;  // tenths of a second that another process may take
-  static constexpr ::useconds_t kTenth_us = 100'000;
+  static constexpr std::uint32_t kTenth_ms = 100;
 
   void open(const char* path) {
-    file_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file_ < 0) fail("cannot be opened", path);
-    for (int i = 0; ::flock(file_, LOCK_EX | LOCK_NB) != 0; i++) {
-      if (errno != EWOULDBLOCK && errno != EINTR) fail("cannot be locked", path);
+    if (!file_.open(kVariable)) fail("cannot be opened", path);
+    SharedFile::Lock lock;
+    for (int i = 0; (lock = file_.lock()) != SharedFile::Lock::taken; i++) {
+      if (lock == SharedFile::Lock::refused) fail("cannot be locked", path);
       if (i == kPatience) fail("is in use by another board", path);
-      ::usleep(kTenth_us);
+      SharedFile::sleep_ms(kTenth_ms);
     }
     if (!read(0, sizeof(bytes_))) fail("cannot be read", path);
   }
 
   // Read into memory. A file that is shorter ends in memory that was never programmed.
   bool read(std::uint32_t offset, std::uint32_t count) {
-    while (count > 0) {
-      const ssize_t got = again([&] { return ::pread(file_, bytes_ + offset, count, offset); });
-      if (got <= 0) return got == 0;
-      offset += static_cast<std::uint32_t>(got);
-      count -= static_cast<std::uint32_t>(got);
-    }
-    return true;
+    return file_.read(offset, bytes_ + offset, count) >= 0;
   }
 
   // Write through to the disk: a record is written when what it describes is on the disk, and is
   // there itself before what follows.
   bool write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     const bool is_record = offset < kRecordBytes;
-    if (is_record && !is_on_disk()) return false;
-    while (count > 0) {
-      const ssize_t written = again([&] { return ::pwrite(file_, source, count, offset); });
-      if (written <= 0) return false;
-      source += written;
-      offset += static_cast<std::uint32_t>(written);
-      count -= static_cast<std::uint32_t>(written);
-    }
-    return !is_record || is_on_disk();
-  }
-  bool is_on_disk() {
-    return again([this] { return ::fdatasync(file_); }) == 0;
-  }
-  // Call call() again as often as a signal interrupts it.
-  template <class Call>
-  static ssize_t again(Call&& call) {
-    ssize_t result;
-    do {
-      result = call();
-    } while (result < 0 && errno == EINTR);
-    return result;
+    return (!is_record || file_.synchronize()) && file_.write(offset, source, count) &&
+           (!is_record || file_.synchronize());
   }
 
   [[noreturn]] static void fail(const char* what, const char* path) {
@@ -109,7 +79,7 @@ class FileStorage {
     std::_Exit(1);
   }
 
-  int file_ = -1;
+  SharedFile file_;
   alignas(8) std::uint8_t bytes_[kRecordBytes + 2 * kSlotBytes];
 };
 

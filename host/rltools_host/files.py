@@ -24,6 +24,7 @@ from rltools_host.system import (
     READ_PLAIN,
     lock,
     open_folder,
+    replace,
     synchronize_folder,
 )
 
@@ -125,7 +126,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     try:
         try:
             write_durably(partial, data)
-            os.replace(partial, path)
+            replace(partial, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(partial)

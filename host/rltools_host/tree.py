@@ -109,6 +109,8 @@ def command_line(*words: str | Path) -> str:
 def quoted(word: str | Path) -> str:
     """Return a word as it must be typed in a shell, in one line and with the bytes that it has."""
     text = str(word)
+    if os.name == "nt":  # for cmd.exe and PowerShell
+        return text if re.fullmatch(r"[\w./\\:=,+@~-]+", text) else f'"{text}"'
     if text.isprintable():
         return shlex.quote(text)
     plain = "".join(c if c.isprintable() and c not in "\\'" else escaped(c) for c in text)
@@ -235,7 +237,7 @@ NOT_BUILDABLE = re.compile('["$;<>\\[\\]\\\\|\0-\x1f\x7f\ud800-\udfff]')
 
 def require_buildable(folder: Path) -> None:
     """Raise UsageError where the toolchain cannot build in a folder of this path."""
-    if found := NOT_BUILDABLE.search(str(folder)):
+    if found := NOT_BUILDABLE.search(folder.as_posix()):
         what = found.group()
         name = f'the character "{what}"' if what.isprintable() else "a control character"
         if what >= "\ud800":

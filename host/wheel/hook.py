@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import platform
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ProgramsHook(BuildHookInterface):  # type: ignore[misc, type-arg]
-    """The hook of pyproject.toml's wheel; RLT_PREBUILT is the folder of the programs."""
+    """The hook of pyproject.toml's wheel; RLT_PREBUILT is the folder of the programs, RLT_TAG the
+    wheel's name for their system."""
 
     PLUGIN_NAME = "custom"
 
@@ -20,4 +20,4 @@ class ProgramsHook(BuildHookInterface):  # type: ignore[misc, type-arg]
             return
         build_data["force_include"][folder] = "rltools_host/tree/prebuilt"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-manylinux_2_28_{platform.machine()}"
+        build_data["tag"] = f"py3-none-{os.environ['RLT_TAG']}"

@@ -7,7 +7,6 @@ DIRECTORY/stamp; does nothing when the stamp says that XML and pymavlink are as 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import os
@@ -16,6 +15,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 DIALECT = Path(__file__).resolve().parent / "rltools.xml"
 STANDARD_DEFINITIONS = ("common.xml", "standard.xml", "minimal.xml")
@@ -75,9 +80,21 @@ def write_what_is_used(definitions: Path, output: Path) -> None:
 def exclusive(directory: Path) -> Iterator[None]:
     """Hold off other processes that generate into the same directory; released even by a kill."""
     directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with open(directory / ".lock", "w", encoding="utf-8") as file:
+        lock(file)
         yield
+
+
+def lock(file: IO[str]) -> None:
+    """Wait until this process alone has the file, which is until it is closed."""
+    if sys.platform != "win32":
+        fcntl.flock(file, fcntl.LOCK_EX)
+    else:
+        is_locked = False
+        while not is_locked:
+            with contextlib.suppress(OSError):  # tried for ten seconds
+                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                is_locked = True
 
 
 def run_mavgen(dialect: Path, language: str, output: Path) -> None:

@@ -182,6 +182,7 @@ class JobsThatLimitNothing:
         self.AssignProcessToJobObject = self.Function(lambda *_: 1)
         self.OpenProcess = self.Function(lambda *arguments: arguments[-1])
         self.CloseHandle = self.Function(lambda *_: 1)
+        self.IsProcessorFeaturePresent = self.Function(lambda *_: 0)
 
 
 def named_memory(number: int, count: int, *others: Any, tagname: str = "", **more: Any) -> Any:

@@ -67,7 +67,7 @@ TRAIN = "train"  # the program of firmware/build.json that trains
 LINK = "tree"  # in each build tree, to the sources
 COMPILING = re.compile(rb"^\[\d+/\d+\] (Building|Linking|Generating) ", re.MULTILINE)
 # What a build runs that compiles nothing: CMake's look for new files, and git's for the revision.
-NO_COMPILERS = (b"--regenerate-during-build", b"VerifyGlobs.cmake", b"write_revision.sh")
+NO_COMPILERS = (b"--regenerate-during-build", b"VerifyGlobs.cmake", b"write_revision.cmake")
 LOOK_S = 0.2  # between two looks at what a silent Ninja does
 PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
 COMPILER_ERROR = re.compile(
@@ -143,9 +143,11 @@ def is_configured(directory: Path, source: Path, definitions: Mapping[str, str])
 def link_tree(directory: Path) -> Path:
     """Return the link in a build tree by which the sources are compiled, wherever they lie.
 
-    The tree itself on a file system without links (cmake/compiler_cache.cmake). What was compiled
-    from another tree is compiled again.
+    The tree itself on a file system without links (cmake/compiler_cache.cmake), and on Windows,
+    where links need a right. What was compiled from another tree is compiled again.
     """
+    if os.name == "nt":
+        return TREE.root
     link = directory / LINK
     if not link.is_symlink() or link.readlink() != TREE.root:
         try:
@@ -361,6 +363,11 @@ def build_targets(
 def host_library(name: str) -> Path:
     """Build host/native/<name>_library.cpp where necessary, and return the library's path."""
     return build_targets(load_board("host"), [name]) / f"lib{name}.so"
+
+
+def host_program(board: Board, targets: Sequence[str]) -> Path:
+    """Build targets for this machine where necessary, and return the first one's program."""
+    return build_targets(board, targets) / f"{targets[0]}{board.program_suffix}"
 
 
 # -- the C++ tests, in a build tree of their own (cmake/host.cmake) --------------------------------

@@ -287,7 +287,7 @@ def describe_contract(name: str) -> Mapping[str, Any]:
     """Return what the program describe-contract-<name> prints: channels and rate."""
     require_subject(CONTRACT, name)
     target = f"describe-contract-{name}"
-    program = cmake.build_targets(load_board(HOST_BOARD), [target]) / target
+    program = cmake.host_program(load_board(HOST_BOARD), [target])
     result = subprocess.run([program], capture_output=True, text=True, timeout=60)
     try:
         result.check_returncode()
@@ -335,7 +335,7 @@ def describe(experiment: str, board: Board | None = None) -> ExperimentDescripti
     beside = (
         [cmake.firmware_target(experiment)] if board is not None and board.name == host.name else []
     )
-    program = cmake.build_targets(host, [target, *beside]) / target
+    program = cmake.host_program(host, [target, *beside])
     result = subprocess.run([program], capture_output=True, text=True, timeout=60)
     if result.returncode != 0:
         raise BuildError(f"{program} ended with code {result.returncode}: {result.stderr.strip()}")

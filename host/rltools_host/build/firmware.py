@@ -97,7 +97,8 @@ def memory_usage(board: Board, program: Path) -> list[MemoryUsage]:
     with opened_elf(program) as elf:
         ranges = allocated_ranges(elf)
     regions = {
-        region.name: region for region in linker_regions(program.with_suffix(".map").read_text())
+        region.name: region
+        for region in linker_regions(program.with_suffix(".map").read_text("utf-8"))
     }
     usage: list[MemoryUsage] = []
     for memory in board.memory:
@@ -146,7 +147,7 @@ def footprint(board: Board, program: Path) -> Footprint | None:
             for section in elf.iter_sections()
             if section["sh_size"] and section["sh_flags"] & WRITTEN == WRITTEN
         ]
-    regions = linker_regions(program.with_suffix(".map").read_text())
+    regions = linker_regions(program.with_suffix(".map").read_text("utf-8"))
     written_regions = {
         region.name
         for region in regions

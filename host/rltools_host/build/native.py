@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import shlex
+import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -28,6 +29,7 @@ from rltools_host.build.experiments import (
     requirements,
     struct_of,
 )
+from rltools_host.build.toolchains import system_tools
 from rltools_host.errors import UsageError
 from rltools_host.files import write_changed
 from rltools_host.tree import PROJECT, TREE
@@ -166,14 +168,14 @@ def ninja_file(name: str, tree: Path) -> str:
         *PROJECT.include_directories,
     )
     flags = [
-        *build["flags"],
+        *(flag for flag in build["flags"] if flag != "-Werror"),
         *("-nostdlib", "-isystem", quoted(tree / "lib" / "freestanding")),
         *(f"-I{quoted(folder)}" for folder in folders),
         f"-iquote{quoted(PROJECT.root)}",
-        f"-DRLT_DEVICE_HEADER='\"{DEVICE_HEADER}\"'",
+        quoted(f'-DRLT_DEVICE_HEADER="{DEVICE_HEADER}"'),
         *(f"-DRLT_DEVICE={DEVICE}", "-DRLT_WHOLE_BATCH"),
     ]
-    compiler = f"{quoted(TREE.toolchains / 'zig-c++')} -target wasm32-freestanding"
+    compiler = f"{' '.join(map(quoted, zig_words()))} -target wasm32-freestanding"
     launched = " ".join([*map(quoted, cmake.compiler_launcher(PROJECT.root)), compiler])
     lines = [
         "ninja_required_version = 1.5",
@@ -203,8 +205,14 @@ def subject_flags(name: str) -> str:
         return ""
     header = header_of(name)
     is_of_tree = header.parent == TREE.experiments
-    included = header.name if is_of_tree else header.relative_to(PROJECT.root)
-    return f"-DRLT_EXPERIMENT_HEADER='\"{included}\"' -DRLT_EXPERIMENT={struct_of(header)}"
+    included = header.name if is_of_tree else header.relative_to(PROJECT.root).as_posix()
+    define = quoted(f'-DRLT_EXPERIMENT_HEADER="{included}"')
+    return f"{define} -DRLT_EXPERIMENT={struct_of(header)}"
+
+
+def zig_words() -> list[str]:
+    """Return the words that call Zig's C++ compiler."""
+    return system_tools()[tools.NATIVE_COMPILER].stand_in_words()
 
 
 def escaped(path: Path) -> str:
@@ -213,5 +221,6 @@ def escaped(path: Path) -> str:
 
 
 def quoted(word: Path | str) -> str:
-    """Return a word as the shell reads it in Ninja's file."""
-    return shlex.quote(str(word)).replace("$", "$$")
+    """Return a word as the shell reads it in Ninja's file, or on Windows the program."""
+    text = subprocess.list2cmdline([str(word)]) if os.name == "nt" else shlex.quote(str(word))
+    return text.replace("$", "$$")

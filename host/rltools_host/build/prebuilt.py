@@ -85,7 +85,7 @@ def sha256(file: Path) -> str:
 
 def has_compiler(board: Board) -> bool:
     """Return whether the system has the board's compiler, or one is asked for by its name."""
-    return not any(tool.is_stood_in and not tool.is_hidden for tool in board.toolchain.tools)
+    return not any(tool.is_stood_in and not tool.is_asked_for for tool in board.toolchain.tools)
 
 
 def is_users() -> bool:

@@ -60,9 +60,15 @@ class Tool:
         return bool(self.group) and not self.package
 
     @property
-    def is_hidden(self) -> bool:
-        """Return whether RLT_CXX=zig hides the system's compiler, so that its stand-in is used."""
+    def is_asked_for(self) -> bool:
+        """Return whether RLT_CXX=zig asks for the stand-in."""
         return bool(self.group) and os.environ.get("RLT_CXX") == self.group
+
+    @property
+    def is_hidden(self) -> bool:
+        """Return whether the system's compiler is hidden, so that its stand-in is used: where that
+        is asked for, and on Windows, where GCC puts vectors at addresses that AVX refuses."""
+        return self.is_asked_for or (bool(self.group) and os.name == "nt")
 
     def system_path(self) -> str | None:
         if self.is_hidden or not self.package:
@@ -79,6 +85,16 @@ class Tool:
         """Return the path of the stand-in where its packages are installed, else None."""
         installed = bool(self.group) and group_is_there(self.group)
         return str(TREE.file(self.stand_in)) if installed else None
+
+    def stand_in_words(self) -> list[str]:
+        """Return the words that call the stand-in; none where it is not installed."""
+        path = self.stand_in_path()
+        if path is None or os.name != "nt":
+            return [path] if path else []
+        # No shell runs toolchains/zig-c++ there, which calls this.
+        package = importlib.util.find_spec("ziglang")
+        (folder,) = (package and package.submodule_search_locations) or [""]
+        return [f"{folder}/zig.exe".replace("\\", "/"), "c++", "-O3", "-fno-sanitize=undefined"]
 
 
 # Of no toolchain.
@@ -193,15 +209,20 @@ class Toolchain:
     libraries: tuple[Tool, ...] = ()  # for builds that name them
     emulators: tuple[Tool, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.native and os.name == "nt":
+            object.__setattr__(self, "program_suffix", ".exe")
+
     @property
     def compiler(self) -> str:
         return f"{self.prefix}g++"
 
     @property
     def stand_in(self) -> str:
-        """Return the path of the compiler that stands in for the system's; empty without one."""
+        """Return the compiler that stands in for the system's, as CMake is given one: its path, and
+        words before all others; empty without one."""
         standing_in = [tool for tool in self.tools if tool.is_stood_in]
-        return next((tool.stand_in_path() or "" for tool in standing_in), "")
+        return next((";".join(tool.stand_in_words()) for tool in standing_in), "")
 
     @property
     def include_flags(self) -> list[str]:

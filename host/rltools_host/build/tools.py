@@ -85,8 +85,8 @@ INTERRUPTED_INSTALLER_S = 20.0  # after Ctrl-C until an installer is killed
 def program(name: str) -> str:
     """Return the path of a program from a Python package, or else of the system's."""
     for directory in (bundled_directory(name), os.path.dirname(sys.executable)):
-        if directory and os.access(os.path.join(directory, name), os.X_OK):
-            return os.path.join(directory, name)
+        if directory and (path := shutil.which(name, path=directory)):
+            return path
     path = shutil.which(name)
     if path is None:
         raise MissingToolError(f"{name} is not installed: delete .venv, ./rlt sets it up again")
@@ -152,7 +152,10 @@ def say_first_link() -> None:
 
 def users_cache() -> Path:
     """Return the folder where Zig keeps what it compiled, for a wheel's toolchains/zig-c++."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    variable, folder = "XDG_CACHE_HOME", "~/.cache"
+    if os.name == "nt":
+        variable, folder = "LOCALAPPDATA", r"~\AppData\Local"
+    cache = os.environ.get(variable) or os.path.expanduser(folder)
     return Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or os.path.join(cache, "zig"))
 
 
@@ -163,7 +166,7 @@ def install_stand_in(tool: Tool) -> None:
         say_first_link()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "empty.cpp")
-        source.write_text("int main() {}\n")
+        source.write_text("int main() {}\n", encoding="utf-8")
         command = [str(TREE.root / tool.stand_in), str(source), "-o", f"{folder}/empty"]
         result = run_quietly(command, dict(os.environ))
     if result.returncode != 0:
@@ -314,7 +317,7 @@ def installed_lock() -> Path:
 
 def locked(group: str) -> str:
     """Return the lock's entries that a group needs, as a file of requirements."""
-    entries = re.split(r"^(?=[a-z0-9])", lock_file().read_text(), flags=re.MULTILINE)
+    entries = re.split(r"^(?=[a-z0-9])", lock_file().read_text("utf-8"), flags=re.MULTILINE)
     return "".join(entry for entry in entries if group in entry.rpartition("# groups: ")[2].split())
 
 
@@ -332,14 +335,14 @@ def write_at_once(path: Path, content: bytes) -> None:
     """Write a file under another name and rename it."""
     new = path.with_suffix(".new")
     new.write_bytes(content)
-    os.replace(new, path)
+    system.replace(new, path)
 
 
 def group_is_installed(group: str) -> bool:
     if TREE.is_installed:
         return group_is_there(group)
     stamp = group_stamp(group)
-    return stamp.is_file() and stamp.read_text() == locked(group)
+    return stamp.is_file() and stamp.read_text("utf-8") == locked(group)
 
 
 def environment_works() -> bool:
@@ -403,7 +406,7 @@ def create_environment(lock: int) -> None:
     folder = "Lib" if os.name == "nt" else f"lib/{version}"
     packages = TREE.virtual_environment / folder / "site-packages"
     host_directory = os.path.relpath(TREE.root / "host", packages)
-    (packages / "rltools_host.pth").write_text(host_directory + "\n")
+    (packages / "rltools_host.pth").write_text(host_directory + "\n", "utf-8")
     write_at_once(environment_stamp(), f"{version}\n".encode())
 
 
@@ -467,7 +470,8 @@ def package_of(group: str) -> str:
 
 def pip_line(group: str) -> str:
     """Return the line that installs a group into the environment of this Python."""
-    what = f"'{DISTRIBUTION}[{EXTRAS[group]}]'" if group in EXTRAS else package_of(group)
+    extra = quoted(f"{DISTRIBUTION}[{EXTRAS[group]}]") if group in EXTRAS else ""
+    what = extra or package_of(group)
     is_active = shutil.which("pip") == os.path.join(os.path.dirname(sys.executable), "pip")
     pip = "pip" if is_active else f"{quoted(near_path(Path(sys.executable)))} -m pip"
     return f"{pip} install {what}"
@@ -494,11 +498,11 @@ def install_group(group: str, lock: int) -> None:
         requirements = Path(folder, "requirements.txt")
         options = ["--quiet", "--no-deps", "--require-hashes", "-r", str(requirements)]
         if not (uv := find_uv()):
-            requirements.write_text(locked(INSTALLER))
+            requirements.write_text(locked(INSTALLER), encoding="utf-8")
             pip = [python, "-I", "-m", "pip", "install", "--no-compile", *options]
             check_installer(run_quietly(pip, environment_of_pip(), lock), INSTALLER)
             uv = str(environment_program(INSTALLER))
-        requirements.write_text(locked(group))
+        requirements.write_text(locked(group), encoding="utf-8")
         command = [uv, "pip", "install", "--python", python, *options]
         mark = group_mark(group)
         if mark.exists():  # a package counts as installed before all of its files are there

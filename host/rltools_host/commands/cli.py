@@ -198,6 +198,9 @@ def main(
     words = sys.argv[1:] if arguments is None else arguments
     if command is None:
         words = words or ["--help"]
+    for stream in (sys.stdout, sys.stderr):
+        if os.name == "nt" and isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+            stream.reconfigure(encoding="utf-8")  # a file or pipe, as elsewhere
     if isinstance(sys.stdout, io.TextIOWrapper):  # a path may have bytes that are not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     code = run(words, command, name)

@@ -318,7 +318,7 @@ def run(
     else:
         written = write_experiment(name, files)
     for path in written:
-        count = len(path.read_text().splitlines())
+        count = len(path.read_text("utf-8").splitlines())
         print(f"wrote {near_path(path)}, {plural(count, 'line')}")
     for path in kept:
         print(f"kept {near_path(path)}, which was there")

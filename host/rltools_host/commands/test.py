@@ -134,7 +134,9 @@ def run_own(expression: str | None) -> int:
     """Run the tests of a project elsewhere: those of tests/, and in the files of its tasks."""
     root = PROJECT.root
     tasks = [
-        path for path in sorted(root.glob("experiments/*.py")) if "def test_" in path.read_text()
+        path
+        for path in sorted(root.glob("experiments/*.py"))
+        if "def test_" in path.read_text("utf-8")
     ]
     paths = [*([root / "tests"] if (root / "tests").is_dir() else []), *tasks]
     if not paths:

@@ -267,7 +267,7 @@ def simulator(
     target = f"simulate-{image.experiment}"
     board = experiments.native_board(image.experiment)
     experiments.install_requirements(image.experiment)
-    program = cmake.build_targets(board, [target]) / target
+    program = cmake.host_program(board, [target])
     known = {entry.name for entry in experiments.describe(image.experiment).hyperparameters}
     given = [f"{name}={value}" for name, value in hyperparameters.items() if name in known]
     return [str(program), str(episodes), str(seed), kept, *given]

@@ -270,16 +270,10 @@ def rename(path: Path, name: str) -> Path:
     target = path.with_name(name)
     with held([path]):
         try:
-            target.mkdir()  # so that nothing which is there is replaced
+            system.rename_folder(path, target)
         except FileExistsError:
             raise UsageError(f"{target} is there already: choose another name") from None
         except OSError as error:
-            raise disk_error(target, error) from None
-        try:
-            path.rename(target)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                target.rmdir()
             raise disk_error(target, error) from None
     return target
 

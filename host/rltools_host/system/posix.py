@@ -60,6 +60,22 @@ def synchronize_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def replace(source: Path, target: Path) -> None:
+    """Rename a file, in place of another one."""
+    os.replace(source, target)
+
+
+def rename_folder(source: Path, target: Path) -> None:
+    """Rename a folder; raise FileExistsError where something has the name."""
+    target.mkdir()  # so that nothing which is there is replaced
+    try:
+        os.rename(source, target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            target.rmdir()
+        raise
+
+
 def bytes_on_disk(status: os.stat_result) -> int:
     """Return the bytes that a file takes on the disk."""
     return status.st_blocks * 512
@@ -160,7 +176,7 @@ def processor_features() -> frozenset[str]:
     """Return what the processor can do beyond what all of its kind can, as Linux names it; nothing
     where the system does not tell."""
     with contextlib.suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         line = next((each for each in text.splitlines() if each.startswith("flags")), "")
         return frozenset(line.partition(":")[2].split())
     return frozenset()
@@ -285,7 +301,11 @@ def commands_of_children(process_id: int) -> list[bytes]:
     """Return the command lines of a process' children, its own where a child is not yet its
     command; none where the system does not tell."""
     with contextlib.suppress(OSError):
-        children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
+        children = (
+            Path(f"/proc/{process_id}/task/{process_id}/children")
+            .read_text(encoding="utf-8")
+            .split()
+        )
         commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
         itself = Path(f"/proc/{process_id}/cmdline").read_bytes()
         return [command for command in commands if command not in (b"", itself)]

@@ -34,6 +34,7 @@ READ_PLAIN = os.O_RDONLY | BINARY
 NO_FOLLOW = 0  # of os.open(): links are looked at before
 LOCKED_BYTE = 0x7FFFFFFE  # behind all that a file has: others may read what is locked
 LOOK_S = 0.005
+PATIENCE_S = 2.0
 
 
 def open_folder(path: Path) -> int:
@@ -65,6 +66,29 @@ def lock(descriptor: int, *, shared: bool = False, waits: bool = False) -> bool:
 
 def synchronize_folder(path: Path) -> None:
     """Do nothing: NTFS writes names into its journal, and a folder cannot be opened."""
+
+
+def replace(source: Path, target: Path) -> None:
+    """Rename a file, in place of another one."""
+    patiently(os.replace, source, target)
+
+
+def rename_folder(source: Path, target: Path) -> None:
+    """Rename a folder; raise FileExistsError where something has the name."""
+    patiently(os.rename, source, target)
+
+
+def patiently(rename: Callable[[Path, Path], None], source: Path, target: Path) -> None:
+    """Call a function that renames again while another program has a file open, as virus scanners
+    do, and who reads the target."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return rename(source, target)
+        except PermissionError:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(LOOK_S)
 
 
 def bytes_on_disk(status: os.stat_result) -> int:
@@ -144,9 +168,13 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+PF_AVX2 = 40  # of IsProcessorFeaturePresent()
+WITH_AVX2 = frozenset(("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"))
+
+
 def processor_features() -> frozenset[str]:
-    """Return nothing: the system does not tell by a name."""
-    return frozenset()
+    """Return what processors with AVX2 have, by Linux' names; the system tells of AVX2 alone."""
+    return WITH_AVX2 if kernel().IsProcessorFeaturePresent(PF_AVX2) else frozenset()
 
 
 def is_root() -> bool:

@@ -77,16 +77,9 @@ def test_ccache_has_what_another_project_has_compiled(
 
 @pytest.mark.parametrize(
     ("compiler", "told"),
-    [
-        ("g++", "p 1  "),
-        ("there/zig-c++", "p 1 clang %compiler% --version"),
-        (
-            "there/zig-arm-none-eabi-g++",
-            "p 1 clang %compiler% --version; cat %compiler%",
-        ),
-    ],
+    [("g++", "p 1  "), ("there/zig-c++", "p 1 clang %compiler% --version")],
 )
-def test_zig_is_known_by_its_version_and_by_flags_in_its_script(
+def test_ccache_knows_zig_by_its_version(
     compiler: str, told: str, tmp_path: Path
 ) -> None:
     ccache = tmp_path / "ccache"
@@ -128,7 +121,7 @@ def test_an_interrupted_build_leaves_no_compiler_behind(
     ("command", "is_said"),
     [
         ("compiler x.cpp", True),
-        ("cmake/write_revision.sh", False),
+        ("cmake -P write_revision.cmake", False),
         ("cmake -P VerifyGlobs.cmake", False),
     ],
 )

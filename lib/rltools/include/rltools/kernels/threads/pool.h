@@ -201,6 +201,9 @@ class Pool {
 
   // Has the system call this class when the process forks; false where it refuses.
   bool is_known_to_forks() {
+#if defined(_WIN32)  // no process forks
+    return true;
+#else
     if (is_listed_) return true;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static bool is_registered = false;
@@ -216,6 +219,7 @@ class Pool {
     }
     is_listed_ = true;
     return true;
+#endif
   }
 
   // Wait until no task is under way but the forking thread's own. Where a worker forks, which is

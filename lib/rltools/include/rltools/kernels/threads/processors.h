@@ -1,6 +1,7 @@
 // Which processors the threads of this process may use, and which one a thread is on.
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -23,7 +24,11 @@ inline int available_processors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
 #endif
+#if defined(_WIN32)
+  return pthread_num_processors_np();
+#else
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+#endif
 }
 
 // Take the calling thread to another processor than `processor`, and then leave it to the system

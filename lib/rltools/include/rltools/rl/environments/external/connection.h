@@ -1,9 +1,7 @@
 // The connection to the program that plays an experiment's episodes, by the environment variable
-// RLT_ENVIRONMENT_SERVER: the name of a Unix-domain socket in Linux' abstract namespace, of which
-// no file is left when that program ends; or PORT:TOKEN, a TCP port of this machine and what is
-// sent there first. The host tools have the other end
+// RLT_ENVIRONMENT_SERVER: a name or PORT:TOKEN (socket.h). The host tools have the other end
 // (host/rltools_host/environments/server_socket.py) and choose: a round trip over TCP takes half as
-// long again, and other systems have TCP alone.
+// long again, and other systems than Linux have TCP alone.
 //
 // All numbers are 32 bits wide, in this machine's byte order. First a greeting, which is sent back
 // as it is where both ends agree; then one request at a time. A request is a header and `count`
@@ -14,18 +12,13 @@
 // one task while another is played.
 #pragma once
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "rltools/rl/environments/external/socket.h"
 
 namespace rlt::external {
 
@@ -60,11 +53,6 @@ class Connection {
     open(std::getenv("RLT_ENVIRONMENT_SERVER"),
          {kMagic, kVersion, observation_dim, action_dim, {task[0], task[1], task[2], task[3]}});
   }
-  ~Connection() {
-    if (socket_ >= 0) ::close(socket_);
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
 
   // Return one sentence, or null as long as the other program answers.
   const char* unavailable() const { return sentence_[0] == '\0' ? nullptr : sentence_; }
@@ -116,8 +104,8 @@ class Connection {
     if (name == nullptr || name[0] == '\0') {
       return say("no program plays its episodes: `rlt train` starts one", "");
     }
-    const char* token = std::strchr(name, ':');
-    if (!(token != nullptr ? connect_to_port(name, token + 1) : connect_to_name(name))) {
+    const bool is_port = std::strchr(name, ':') != nullptr;
+    if (!(is_port ? socket_.connect_to_port(name) : socket_.connect_to_name(name))) {
       return say("no program answers at its environment's socket %s", name);
     }
     Greeting answer{};
@@ -129,60 +117,9 @@ class Connection {
     }
   }
 
-  bool connect_to_port(const char* port, const char* token) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(std::strtoul(port, nullptr, 10)));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int at_once = 1;
-    if (!connect_to(AF_INET, &address, sizeof address) ||
-        ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once) != 0) {
-      return false;
-    }
-    put(token, std::strlen(token));  // sent with the greeting
-    return true;
-  }
-
-  bool connect_to(int family, const void* address, std::size_t size) {
-    socket_ = ::socket(family, SOCK_STREAM, 0);
-    return socket_ >= 0 && ::connect(socket_, static_cast<const sockaddr*>(address),
-                                     static_cast<socklen_t>(size)) == 0;
-  }
-
-#ifdef __linux__
-  bool connect_to_name(const char* name) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::size_t length = std::strlen(name);
-    if (length >= sizeof address.sun_path) return false;
-    __builtin_memcpy(address.sun_path + 1, name, length);  // a zero before it: it is no path
-    return connect_to(AF_UNIX, &address, offsetof(sockaddr_un, sun_path) + 1 + length) &&
-           is_of_this_user();
-  }
-
-  // Return whether the other end is this user's: names in the abstract namespace are open to every
-  // user of the machine.
-  bool is_of_this_user() const {
-    ucred other{};
-    socklen_t size = sizeof other;
-    return ::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
-           other.uid == ::getuid();
-  }
-  static constexpr int kNoSignal = MSG_NOSIGNAL;
-#else
-  bool connect_to_name(const char*) { return false; }
-  static constexpr int kNoSignal = 0;  // board.cpp ignores it
-#endif
-
   void flush() {
-    const char* rest = sent_;
-    while (unsent_ > 0 && unavailable() == nullptr) {
-      const ssize_t sent = ::send(socket_, rest, unsent_, kNoSignal);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) return say_ended();
-      rest += sent;
-      unsent_ -= static_cast<std::size_t>(sent);
-    }
+    if (unsent_ > 0 && unavailable() == nullptr && !socket_.send_all(sent_, unsent_)) say_ended();
+    unsent_ = 0;
   }
 
   // Receive `count` bytes. All that has arrived is fetched at once, and kept until it is asked for.
@@ -190,9 +127,8 @@ class Connection {
     char* rest = static_cast<char*>(data);
     while (count > 0 && unavailable() == nullptr) {
       if (taken_ == arrived_) {
-        const ssize_t received = ::recv(socket_, received_, kBuffer, 0);
-        if (received < 0 && errno == EINTR) continue;
-        if (received <= 0) say_ended();
+        const long received = socket_.receive(received_, kBuffer);
+        if (received < 0) say_ended();
         taken_ = 0;
         arrived_ = received > 0 ? static_cast<std::size_t>(received) : 0;
       }
@@ -214,7 +150,7 @@ class Connection {
   }
 
   static constexpr std::size_t kBuffer = 16384;
-  int socket_ = -1;
+  Socket socket_;
   std::uint32_t awaited_ = 0;
   std::size_t unsent_ = 0, taken_ = 0, arrived_ = 0;
   char sent_[kBuffer], received_[kBuffer];
