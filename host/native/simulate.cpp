@@ -12,6 +12,11 @@
 #include <string>
 #include <vector>
 
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#endif
+
 #include RLT_EXPERIMENT_HEADER
 #include "host/assignment.h"
 #include "rltools/policy/runtime.h"
@@ -118,6 +123,10 @@ void print(const std::vector<Outcome>& outcomes) {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
+#if defined(_WIN32)  // which else reads and writes lines of text
+  ::_setmode(::_fileno(stdin), _O_BINARY);
+  ::_setmode(::_fileno(stdout), _O_BINARY);
+#endif
   const std::string kept = argument_count < 4 ? "" : arguments[3];
   if (kept != "starts" && kept != "steps") {
     std::fprintf(stderr,

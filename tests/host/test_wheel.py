@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -238,9 +239,10 @@ STATE_OF_THE_DEMO = "cb477b641fdc5db74abfdc2ec59bfb24e667cdc3f7451f199255d22773a
 def test_a_wheel_with_programs_needs_no_compiler(tmp_path: Path) -> None:
     """The demo, and a policy on boards, in a folder with a space where PATH has a few programs."""
     build, made = TREE.root / "host/wheel/build.py", tmp_path / "dist"
+    system = f"linux-{platform.machine()}"
     names = ("pendulum-td3", "pendulum")
     environment = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
-    command = [sys.executable, str(build), str(made), *names]
+    command = [sys.executable, str(build), system, str(made), *names]
     subprocess.run(command, check=True, timeout=3000, env=environment)
     (wheel,) = made.glob("*manylinux*.whl")
     machine = Machine(tmp_path, "a folder")

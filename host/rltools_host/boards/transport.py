@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import errno
+import re
 import socket
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.interruption import end_child, ending
-from rltools_host.system import group_of, start_child
+from rltools_host.system import A_PORT, PORT_IN_USE, group_of, may_be_port, start_child
 from rltools_host.system.loopback import TcpListener
 from rltools_host.tree import command_line
 
@@ -292,19 +293,21 @@ def open_link(port: str, baud: int = DEFAULT_BAUD) -> Link:
         return TcpLink(port)
     if "://" in port:
         raise PortError(
-            f'"{port}" is not a port: write a device such as /dev/ttyACM0 or socket://HOST:PORT'
+            f'"{port}" is not a port: write a device such as {A_PORT} or socket://HOST:PORT'
         )
     return SerialLink(port, baud)
 
 
 def _port_error(port: str, error: Exception) -> PortError:
     number = getattr(error, "errno", None)
-    if number == errno.ENOENT or not Path(port).exists():
+    if number is None and (named := re.search(r"Error\((\d+), ", str(error))):
+        number = int(named[1])  # as pyserial has it on Windows
+    if number == errno.ENOENT or not may_be_port(port):
         return PortError(f"there is no port {port}: {_ports_here()}")
+    if number in PORT_IN_USE:
+        return PortError(f"{port} is in use by another program: close that one first")
     if number in (errno.EACCES, errno.EPERM):
         return PortError(f"no permission to open {port}: {_permission_remedy(port)}")
-    if number in (errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK):
-        return PortError(f"{port} is in use by another program: close that one first")
     if number in (errno.EIO, errno.ENXIO, errno.ENODEV):
         return PortError(f"nothing answers behind {port}: plug the board in again")
     return PortError(f"{port} is not a serial port: give the board's device to --port")

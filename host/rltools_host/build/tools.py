@@ -215,6 +215,11 @@ def apt_line(packages: Sequence[str]) -> str:
     return f"sudo {line}" if not system.is_root() and shutil.which("sudo") else line
 
 
+def package_line(package: str) -> str:
+    """Return the line that installs a Debian package; its name where there is no apt-get."""
+    return apt_line([package]) if shutil.which("apt-get") else f"Debian's {package}"
+
+
 def how_to_get(missing: Sequence[Tool]) -> str:
     """Return what is missing, and the one line to run."""
     clauses = [

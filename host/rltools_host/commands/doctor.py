@@ -7,6 +7,7 @@ import contextlib
 import json
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -71,7 +72,7 @@ def tool_finding(tool: Tool) -> Finding:
         found=path is not None,
         version=version,
         needed_for=f"{tool.needed_for} (optional)" if tool.optional else tool.needed_for,
-        how_to_get=tools.apt_line([tool.package]),
+        how_to_get=tools.package_line(tool.package),
         optional=tool.optional,
     )
 
@@ -130,7 +131,8 @@ def run(json_output: bool = False) -> int:
     if missing:
         known = system_tools()
         found = [known[row.name].package for row in missing if row.name in known]
-        if packages := list(filter(None, found)):
+        packages = list(filter(None, found))
+        if packages and shutil.which("apt-get"):
             print(f"\nAll that is missing: {tools.apt_line(packages)}", file=sys.stderr)
     if json_output:
         document = {"tools": list(map(asdict, rows)), "boards": list(map(asdict, boards))}

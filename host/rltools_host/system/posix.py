@@ -9,6 +9,7 @@ alone, which then pauses the board.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import grp
 import math
@@ -150,6 +151,15 @@ def readable(streams: Sequence[IO[bytes]], timeout_s: float) -> list[IO[bytes]]:
     for number in by_number:
         poll.register(number, select.POLLIN)
     return [by_number[number] for number, _ in poll.poll(timeout_s * 1000.0)]
+
+
+A_PORT = "/dev/ttyACM0"
+PORT_IN_USE = (errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK)  # errors of opening one
+
+
+def may_be_port(path: str) -> bool:
+    """Return whether a serial port may have this path."""
+    return os.path.exists(path)
 
 
 def group_of(path: str) -> str | None:

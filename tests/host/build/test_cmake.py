@@ -79,9 +79,7 @@ def test_ccache_has_what_another_project_has_compiled(
     ("compiler", "told"),
     [("g++", "p 1  "), ("there/zig-c++", "p 1 clang %compiler% --version")],
 )
-def test_ccache_knows_zig_by_its_version(
-    compiler: str, told: str, tmp_path: Path
-) -> None:
+def test_ccache_knows_zig_by_its_version(compiler: str, told: str, tmp_path: Path) -> None:
     ccache = tmp_path / "ccache"
     names = ("BASEDIR", "NOHASHDIR", "COMPILERTYPE", "COMPILERCHECK")
     ccache.write_text(f'#!/bin/sh\necho "{" ".join(f"$CCACHE_{n}" for n in names)}: $*"\n')

@@ -47,6 +47,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(tools, "ensurepip_exists", lambda: False)
     monkeypatch.setattr(tools, "environment_works", lambda: False)
     monkeypatch.setattr(tools, "apt_prefix", lambda: None)
+    monkeypatch.setattr(tools, "INSTALLER", "uv-of-nobody")  # which would need no pip
     folder = tmp_path / "index"
     (folder / "pip").mkdir(parents=True)
     (folder / "pip/index.html").write_text(f'<a href="../files/{wheel.name}#sha256=0">pip</a>')
