@@ -4,7 +4,7 @@
 # the same as well: what one clone or project has compiled, another one elsewhere finds.
 find_program(RLT_CCACHE ccache)
 file(REAL_PATH "${CMAKE_CXX_COMPILER}" rlt_real_compiler)
-if(RLT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT rlt_real_compiler MATCHES "/ccache$")
+if(RLT_CCACHE AND NOT CMAKE_HOST_WIN32 AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT rlt_real_compiler MATCHES "/ccache$")
   set(rlt_base "${RLT_PROJECT_DIRECTORY}")
   string(FIND "${CMAKE_BINARY_DIR}/" "${rlt_base}/" rlt_place)
   if(NOT rlt_place EQUAL 0)

@@ -33,7 +33,7 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Windows]:
     if shutil.which("wine") is None:
         pytest.skip("wine not found")
     tools.ensure_group("zig")
-    folder = tmp_path_factory.mktemp("windows")
+    folder = tmp_path_factory.mktemp("my windows")
     build = [sys.executable, TREE.root / "host/wheel/build.py", "windows-x86_64", folder / "dist"]
     subprocess.run([*build, "pendulum-td3", "pendulum-sac", "pendulum"], check=True)
     (wheel,) = (folder / "dist").glob("*.whl")

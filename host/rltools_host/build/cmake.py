@@ -123,7 +123,7 @@ def compiler_launcher(folder: Path) -> list[str]:
     CMake does it by cmake/compiler_cache.cmake. Files in the folder have the same names for ccache
     wherever it lies.
     """
-    ccache = shutil.which(COMPILER_CACHE)
+    ccache = shutil.which(COMPILER_CACHE) if os.name != "nt" else None
     return [] if ccache is None else [str(TREE.toolchains / "cached"), str(folder), ccache]
 
 

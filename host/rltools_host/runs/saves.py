@@ -28,7 +28,7 @@ from rltools_host.files import (
     write_durably,
 )
 from rltools_host.runs.contents import SAVE_NAME, Run
-from rltools_host.system import rename_folder, synchronize_folder
+from rltools_host.system import replace, synchronize_folder
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"
@@ -73,7 +73,7 @@ def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, byte
             for name, data in files.items():
                 write_durably(partial / name, data)
             synchronize_folder(partial)
-            rename_folder(partial, path)
+            replace(partial, path)
         except BaseException:
             remove_save(partial)
             raise

@@ -70,7 +70,7 @@ def synchronize_folder(path: Path) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Rename a file, in place of another one."""
+    """Rename a file, in place of another one; or a folder, where nothing has the name."""
     patiently(os.replace, source, target)
 
 
