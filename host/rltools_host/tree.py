@@ -126,6 +126,8 @@ def escaped(character: str) -> str:
 def launcher() -> str:
     """Return what starts this tree's launcher: as it was called, or its name or path."""
     called = os.environ.get("RLT_COMMAND", "")
+    if os.name == "nt" and not TREE.is_installed:  # rlt.cmd, as cmd.exe and PowerShell call it
+        return f".\\{path}" if not (path := near_path(LAUNCHER)).is_absolute() else str(path)
     if called and is_launcher(called):
         name = Path(called).name
         return name if shutil.which(name) == called else called

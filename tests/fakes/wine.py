@@ -16,7 +16,6 @@ import sys
 import threading
 import zipfile
 from pathlib import Path
-from typing import Any
 
 from rltools_host.build import tools
 
@@ -86,6 +85,13 @@ def zig(*words: str | Path) -> list[str]:
     return [sys.executable, "-m", "ziglang", *map(str, words)]
 
 
+def install_for_windows(target: Path, *what: str | Path) -> None:
+    options = ("--quiet", "--no-deps", "--only-binary", ":all:", "--target", target)
+    system = ("--python-platform", "x86_64-pc-windows-msvc", "--python-version", VERSION)
+    command = [str(tools.find_uv()), "pip", "install", *options, *system, *what]
+    subprocess.run(command, check=True)
+
+
 class Windows:
     """A computer with Python and a wheel, in a folder.
 
@@ -96,12 +102,13 @@ class Windows:
         self.folder, self.packages = folder, folder / "packages"
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("RLT_")}
         self.environment |= {"WINEPREFIX": str(folder / "wine"), "WINEDEBUG": "-all"}
+        subprocess.run(["wineboot", "-i"], env=self.environment, capture_output=True, check=True)
         self._install_python()
         self._install_packages(wheel)
         (folder / "bcrypt.c").write_text(RANDOM)
-        library = ("-ladvapi32", "-o", self.python.with_name("bcryptprimitives.dll"))
-        words = ("cc", "-target", TARGET, "-shared", folder / "bcrypt.c", *library)
-        subprocess.run(zig(*words), check=True)
+        library = folder / "wine/drive_c/windows/system32/bcryptprimitives.dll"
+        words = ("cc", "-target", TARGET, "-shared", folder / "bcrypt.c", "-ladvapi32")
+        subprocess.run(zig(*words, "-o", library), check=True)
 
     @property
     def python(self) -> Path:
@@ -123,25 +130,28 @@ class Windows:
         (self.python.parent / "python313._pth").write_text(path)
 
     def _install_packages(self, wheel: Path) -> None:
-        locked = self.folder / "locked.txt"
-        entries = {
-            entry
-            for group in ("default", "unicorn")
-            for entry in re.split(r"^(?=[a-z0-9])", tools.locked(group), flags=re.MULTILINE)
-        }
-        locked.write_text("".join(sorted(entries)))
-        options = ("--quiet", "--no-deps", "--only-binary", ":all:", "--target", self.packages)
-        target = ("--python-platform", "x86_64-pc-windows-msvc", "--python-version", VERSION)
-        command = [str(tools.find_uv()), "pip", "install", *options, *target]
-        subprocess.run([*command, "--require-hashes", "-r", locked], check=True)
-        subprocess.run([*command, wheel], check=True)
-        (self.packages / "sitecustomize.py").write_text(ADDED)
+        self.install(self.packages, "default", "unicorn")
+        install_for_windows(self.packages, wheel)
+        (self.python.parent / "sitecustomize.py").write_text(ADDED)
         for program in (self.packages / "bin").glob("*.exe"):
             program.rename(self.python.with_name(program.name))  # where pip puts scripts
 
-    def start(self, *words: str | Path, directory: Path, **options: Any) -> subprocess.Popen[str]:
+    def install(self, target: Path, *groups: str) -> None:
+        """Install groups of the lock into a folder."""
+        locked = self.folder / "locked.txt"
+        entries = {
+            entry
+            for group in groups
+            for entry in re.split(r"^(?=[a-z0-9])", tools.locked(group), flags=re.MULTILINE)
+        }
+        locked.write_text("".join(sorted(entries)))
+        install_for_windows(target, "--require-hashes", "-r", locked)
+
+    def start(
+        self, *words: str | Path, directory: Path, python: Path | None = None
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            ["wine", str(self.python), *map(str, words)],
+            ["wine", str(python or self.python), *map(str, words)],
             cwd=directory,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -149,7 +159,6 @@ class Windows:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            **options,
         )
 
     def rlt(self, *words: str | Path, directory: Path, code: int = 0) -> str:
@@ -159,11 +168,11 @@ class Windows:
         assert process.returncode == code, (words, said)
         return said
 
-    def add_compiler(self, port: int) -> None:
-        """Install what stands for Zig, with a CompilerServer's port."""
+    def add_compiler(self, packages: Path, port: int) -> None:
+        """Put what stands for Zig into the packages, with a CompilerServer's port."""
         self.environment[PORT] = str(port)
-        folder = self.packages / "ziglang"
-        folder.mkdir()
+        folder = packages / "ziglang"
+        folder.mkdir(exist_ok=True)
         (folder / "__init__.py").touch()
         (folder / "zig.c").write_text(CALLER)
         words = ("cc", "-target", TARGET, folder / "zig.c", "-lws2_32", "-o", folder / "zig.exe")

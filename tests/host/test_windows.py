@@ -17,6 +17,7 @@ import pytest
 from foreign_files import FOLDER
 from rltools_host.build import tools
 from rltools_host.tree import TREE
+from tree_copies import copy_of_tree
 from waiting import wait_for
 from wine import CompilerServer, Windows
 
@@ -25,6 +26,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 HASH_OF_300_STEPS = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 HASH_OF_10000_STEPS = "cb477b641fdc"
 PUSHES = 8
+CHECKOUT = (
+    *("rlt", "rlt.cmd", "rlt.toml", "host", "lib", "firmware", "cmake", "toolchains", "boards"),
+    *("experiments", "CMakeLists.txt", "pyproject.toml", "docs", "integrations"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +131,7 @@ def command_line(folder: Path) -> bytes:
 def test_what_a_user_wrote_is_compiled(windows: Windows, project: Path) -> None:
     """By CMake and Ninja for Windows; what Zig compiles is Zig's own for Windows."""
     with CompilerServer() as server:
-        windows.add_compiler(server.port)
+        windows.add_compiler(windows.packages, server.port)
         words = ("train", "bot", "--board", "host", "--steps", "600")
         assert "finished 600 steps" in windows.rlt(*words, directory=project)
         assert "nothing is wrong" in windows.rlt("check", "bot", directory=project)
@@ -137,3 +142,26 @@ def test_what_a_user_wrote_is_compiled(windows: Windows, project: Path) -> None:
         assert "wrote page" in windows.rlt(
             "web", "pendulum-td3", "--out", "page", directory=project
         )
+
+
+def test_a_checkout_sets_itself_up(windows: Windows) -> None:
+    """By uv for Windows, which the user has; then as on a machine with Zig."""
+    uv, checkout = windows.folder / "uv", windows.folder / "checkout"
+    windows.install(uv, "uv")
+    windows.environment["WINEPATH"] = f"Z:{uv / 'bin'}"
+    copy_of_tree(checkout, *CHECKOUT)
+
+    def printed(*words: str, python: Path | None = None) -> str:
+        process = windows.start(*words, directory=checkout, python=python)
+        said, _ = process.communicate(timeout=1200)
+        assert process.returncode == 0, said
+        return said
+
+    assert "Start with: .\\rlt demo" in printed("rlt", "--help")
+    code = "from rltools_host.build import tools; tools.ensure_group('zig')"
+    printed("-I", "-c", code, python=checkout / ".venv/Scripts/python.exe")
+    with CompilerServer() as server:
+        windows.add_compiler(checkout / ".venv/Lib/site-packages", server.port)
+        said = printed("rlt", "train", "pendulum-td3", "--board", "host", "--steps", "300")
+    assert f"state {HASH_OF_300_STEPS} verified" in said
+    assert "next  .\\rlt evaluate" in said

@@ -1,5 +1,5 @@
-// A connection to a program of this machine: to a TCP port, whose PORT:TOKEN says a port and what is
-// sent there first, so that the other program knows this one; or, on Linux, to a name in the
+// A connection to a program of this machine: to a TCP port, whose PORT:TOKEN says a port and what
+// is sent there first, so that the other program knows this one; or, on Linux, to a name in the
 // abstract namespace of Unix-domain sockets, of which no file is left.
 #pragma once
 
@@ -146,6 +146,7 @@ class Socket {
 
   bool is_open() const { return handle_ != kNone; }
   bool open(int family) {
+    if (is_open()) close();
     if (is_started()) handle_ = ::socket(family, SOCK_STREAM, 0);
     return is_open();
   }
