@@ -136,11 +136,13 @@ def test_what_compiles_nothing_is_not_announced(
 
 
 def test_who_waits_for_another_build_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(cmake, "aside", said.append)
     monkeypatch.setattr(cmake, "SILENT_WAIT_S", 0.0)
     with cmake.build_lock(tmp_path / "other"), cmake.build_lock(tmp_path / "own"):
-        assert capsys.readouterr().err == ""  # another target
+        assert said == []  # another target
     entered: list[str] = []
 
     def wait() -> None:
@@ -150,9 +152,8 @@ def test_who_waits_for_another_build_says_so(
     with cmake.build_lock(tmp_path / "own"):
         waiting = threading.Thread(target=wait)
         waiting.start()
-        said = ""
-        while "Waiting: another rlt builds in " not in said:
-            said += capsys.readouterr().err
+        wait_for(lambda: said, 20)
         assert entered == []
     waiting.join()
     assert entered == ["own"]
+    assert [line.partition(" in ")[0] for line in said] == ["Waiting: another rlt builds"]
