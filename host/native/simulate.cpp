@@ -12,13 +12,9 @@
 #include <string>
 #include <vector>
 
-#if defined(_WIN32)
-#include <fcntl.h>
-#include <io.h>
-#endif
-
 #include RLT_EXPERIMENT_HEADER
 #include "host/assignment.h"
+#include "host/binary_streams.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/training.h"
 
@@ -123,10 +119,7 @@ void print(const std::vector<Outcome>& outcomes) {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-#if defined(_WIN32)  // which else reads and writes lines of text
-  ::_setmode(::_fileno(stdin), _O_BINARY);
-  ::_setmode(::_fileno(stdout), _O_BINARY);
-#endif
+  rlt::use_binary_streams();
   const std::string kept = argument_count < 4 ? "" : arguments[3];
   if (kept != "starts" && kept != "steps") {
     std::fprintf(stderr,

@@ -65,6 +65,7 @@ def project(windows: Windows) -> Path:
     ("line", "expected"),
     [
         ("--help", "Start with"),
+        ("demo", f"The state: {HASH_OF_10000_STEPS}"),  # on the emulated board, too
         ("train pendulum-td3 --board unicorn-cortex-m7 --steps 300", HASH_OF_300_STEPS),
         ("train pendulum-td3 --board host-threads --steps 300", HASH_OF_300_STEPS),
         ("train pendulum-sac --board host --steps 300 --seeds 0-1", "seed 1: finished"),
