@@ -209,10 +209,6 @@ class Toolchain:
     libraries: tuple[Tool, ...] = ()  # for builds that name them
     emulators: tuple[Tool, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.native and os.name == "nt":
-            object.__setattr__(self, "program_suffix", ".exe")
-
     @property
     def compiler(self) -> str:
         return f"{self.prefix}g++"
@@ -245,6 +241,8 @@ def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
     compiler = f"{document.get('prefix', '')}g++"
     for key in values.keys() & {"tools", "libraries", "emulators"}:
         values[key] = tuple(Tool(**{"compiler": compiler, **entry}) for entry in values[key])
+    if values.get("native") and os.name == "nt":
+        values["program_suffix"] = ".exe"
     return Toolchain(name=name, **values)
 
 

@@ -311,11 +311,7 @@ def commands_of_children(process_id: int) -> list[bytes]:
     """Return the command lines of a process' children, its own where a child is not yet its
     command; none where the system does not tell."""
     with contextlib.suppress(OSError):
-        children = (
-            Path(f"/proc/{process_id}/task/{process_id}/children")
-            .read_text(encoding="utf-8")
-            .split()
-        )
+        children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
         commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
         itself = Path(f"/proc/{process_id}/cmdline").read_bytes()
         return [command for command in commands if command not in (b"", itself)]
