@@ -61,7 +61,7 @@ struct Trainer {
     rlt::forward(device, network, input, logits, buffer);
     const float loss = rlt::softmax_cross_entropy<kBatchSize, kClasses>(
         device, logits.data(), labels, float{kBatchSize}, logits_gradient.data());
-    rlt::set_zero(gradient);
+    rlt::set_zero(rlt::Generic{}, gradient);
     rlt::backward(device, network, input, logits, buffer, logits_gradient.data(), gradient, nullptr,
                   gradient_buffer);
     rlt::adam_step(device, kAdam, optimizer, gradient, network);

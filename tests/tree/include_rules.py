@@ -16,6 +16,7 @@ LIBRARY_LAYERS = {
     "rl": {"core", "nn", "policy", "rl"},
     "kernels": {"core", "nn", "kernels"},
     "devices": {"core", "nn", "kernels"},
+    "block": {"core", "nn", "rl", "kernels"},
     "experiments": {"core", "nn", "policy", "rl"},
     "app": {"core", "nn", "rl", "policy"},
 }
@@ -118,7 +119,9 @@ def layer_of(path: Path) -> str | None:
     """The layer that a file of the tree belongs to, None where only the rules for devices apply."""
     parts = path.parts
     if parts[:4] == ("lib", "rltools", "include", "rltools") and len(parts) > 5:
-        return parts[4]
+        # Kernels of a GPU are those of learning, too.
+        is_block = parts[4:] == ("devices", "block.h") or parts[4:6] == ("kernels", "block")
+        return "block" if is_block else parts[4]
     if parts[0] == "experiments":
         return "experiments"
     if parts[:2] == ("firmware", "app"):

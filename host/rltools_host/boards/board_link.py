@@ -266,7 +266,7 @@ def emulator_command(
 def not_emulated(board: Board) -> str:
     """Return the sentence for a board that cannot be emulated, with what to do instead."""
     emulated = ", ".join(known.name for known in list_boards() if known.emulator)
-    if board.link.kind == "process":
+    if board.is_process:
         remedy = f"train there directly with --board {board.name}"
     else:
         remedy = f"take an emulated one: {emulated}"
@@ -369,7 +369,7 @@ def open_board_link(
     """
     if port is not None:
         return open_link(port, board.link.baud or DEFAULT_BAUD)
-    if program is not None and board.link.kind == "process":
+    if program is not None and board.is_process:
         environment = {
             STORAGE_VARIABLE: str(storage or ""),
             THREADS_VARIABLE: str(threads or ""),

@@ -14,7 +14,8 @@ from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import parse_json
 from rltools_host.tree import PROJECT, TREE
 
-LINK_KINDS = ("process", "serial", "tcp")
+GPU = "gpu"  # a link: to a process that has what the GPU has trained
+LINK_KINDS = ("process", "serial", "tcp", GPU)
 POLICY_SLOT_BYTES = 32768  # in firmware/app/infer/program.h, for a board without storage
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 ALL_EMULATED = "all-emulated"  # instead of a board's name
@@ -102,7 +103,17 @@ class Board:
         """Return whether the board, where it is started here, can have a file as its storage."""
         if self.emulator is not None:
             return self.emulator.storage is not None
-        return self.link.kind == "process"
+        return self.is_process
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.link.kind == GPU
+
+    @property
+    def is_process(self) -> bool:
+        """Return whether its program is a process on this machine, also a GPU's, which evaluates
+        what is trained there."""
+        return self.link.kind in ("process", GPU)
 
     @property
     def has_own_firmware(self) -> bool:

@@ -200,14 +200,20 @@ def ninja_file(name: str, tree: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def subject_flags(name: str) -> str:
-    if name == FLIGHT:
-        return ""
+def subject_of_header(name: str) -> tuple[str, str]:
+    """Return how an experiment's header is included, and its struct."""
     header = header_of(name)
     is_of_tree = header.parent == TREE.experiments
     included = header.name if is_of_tree else header.relative_to(PROJECT.root).as_posix()
-    define = quoted(f'-DRLT_EXPERIMENT_HEADER="{included}"')
-    return f"{define} -DRLT_EXPERIMENT={struct_of(header)}"
+    return included, struct_of(header)
+
+
+def subject_flags(name: str) -> str:
+    if name == FLIGHT:
+        return ""
+    header, struct = subject_of_header(name)
+    define = quoted(f'-DRLT_EXPERIMENT_HEADER="{header}"')
+    return f"{define} -DRLT_EXPERIMENT={struct}"
 
 
 def zig_words() -> list[str]:

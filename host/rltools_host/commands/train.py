@@ -261,6 +261,14 @@ def command(
     ] = None,
     jobs: Jobs = None,
     ray: Ray = None,
+    verify: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="With --board cuda: runs that are trained here as well, to compare. [default: 2]",
+        ),
+    ] = None,
     algorithm: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
@@ -312,6 +320,7 @@ def command(
         seeds=() if seeds is None else parse_seeds(seeds),
         jobs=jobs,
         ray=ray,
+        verify=verify,
     )
     if wandb is not None:
         if not wandb:

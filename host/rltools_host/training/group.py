@@ -82,6 +82,10 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
             request, plan = plan_new(request)
         else:
             begun, plan = resume_group(request)
+        if asked.verify is not None and not plan.board.is_gpu:
+            raise UsageError(
+                f"--verify goes with a GPU, and not with --board {plan.board.name}: leave it out"
+            )
         interruption = stack.enter_context(Interruption())
         interruption.armed = True  # from here on a pause leaves a group that can be resumed
         group = stack.enter_context(contextlib.closing(begun or create(request, plan)))
@@ -231,6 +235,15 @@ class GroupTraining:
                 start = None if self._cluster is None else self._cluster.start
                 runs = ParallelRuns(
                     self._jobs, scratch, screen, self._interruption, self._ended, start=start
+                )
+            if self._plan.board.is_gpu:
+                from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
+
+                runs = GpuRuns(
+                    *(screen, self._interruption, self._ended),
+                    scratch=scratch,
+                    verified=self._asked.verify,
+                    finishing=runs,
                 )
             runs.train(self._next)
         finally:

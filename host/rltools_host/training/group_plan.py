@@ -41,7 +41,7 @@ from rltools_host.training.hyperparameters import (
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan, with_sizes_of_task
 from rltools_host.tree import command_line, near_path
 
-MAX_SEEDS = 1000
+MAX_SEEDS = 16384
 MAX_JOBS = 1000
 OF_EACH_RUN = ("seed", "steps", "eval_freq", "report_every")  # by its seed, length and board
 DEFAULT_THREADS = 2  # of a board that takes threads: kernels/threads/pool.h
@@ -75,6 +75,8 @@ def is_for_group(request: TrainingRequest) -> bool:
             raise UsageError("--jobs goes with --seeds, or with --resume and a group of runs")
         if request.ray is not None:
             raise UsageError("--ray goes with --seeds, or with --resume and a group of runs")
+        if request.verify is not None:
+            raise UsageError("--verify goes with --seeds, or with --resume and a group of runs")
         return False
     if request.seed is not None:
         raise UsageError("--seed does not go with --seeds or a group: name all in --seeds")
@@ -144,6 +146,8 @@ def require_elsewhere(training: TrainingRequest, plans: Sequence[Plan]) -> None:
     if function_of(training) is not None:
         raise UsageError("ray: environments of a Python function are stepped in this process")
     for plan in plans:
+        if plan.board.is_gpu:
+            raise UsageError("--ray does not go with --board cuda, a GPU of this machine")
         if plan.board.is_flashed or plan.request.port is not None:
             raise UsageError(
                 f"--ray does not go with board {plan.board.name} on a port of this machine"

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.build import cmake
@@ -60,6 +60,14 @@ TURN_S = 0.2
 QUITTING_S = 10.0  # for a run that is to end
 LONGEST_READ = 65536
 Say = Callable[[RunReport | RunEnd], None]
+Next = Callable[[], tuple[Member, TrainingRequest] | None]
+
+
+class Runs(Protocol):
+    """A way to train the runs of a group."""
+
+    def train(self, next_run: Next) -> None:
+        """Train the next run whenever there is room, until there is none, or to a pause."""
 
 
 # -- the process of a run --------------------------------------------------------------------------
@@ -242,7 +250,7 @@ class ParallelRuns:
         self._running: list[RunProcess] = []
         self._is_pausing = False
 
-    def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
+    def train(self, next_run: Next) -> None:
         """Train the next run whenever there is room, until there is none, or to a pause.
 
         KeyboardInterrupt: the user did not wait for the pause.
@@ -325,7 +333,7 @@ class RunsInTurn:
     ) -> None:
         self._screen, self._interruption, self._ended = screen, interruption, ended
 
-    def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
+    def train(self, next_run: Next) -> None:
         """Train the next run until there is none, or to a pause."""
         while not self._interruption.requested and (following := next_run()) is not None:
             member, request = following
@@ -351,9 +359,6 @@ class RunsInTurn:
             member.take_end(ends[-1])
             self._ended(member)
             self._screen.changed(member)
-
-
-Runs = ParallelRuns | RunsInTurn
 
 
 if __name__ == "__main__":

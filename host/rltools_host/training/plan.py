@@ -95,6 +95,7 @@ class TrainingRequest:
     seeds: tuple[int, ...] = ()  # a run for each: a group
     jobs: int | None = None  # runs of a group at once
     ray: str | None = None  # the address of a cluster that trains the runs of a group
+    verify: int | None = None  # runs that a GPU has trained are trained here as well
 
 
 @dataclass
@@ -266,6 +267,8 @@ def make_plan(
     if request.out is not None and not request.restarts:
         require_empty(request.out)
     require_threads(request, board)
+    if board.is_gpu:
+        require_gpu(experiment, server)
     cmake.require_program(board)
     built = request.built
     description = (
@@ -462,6 +465,32 @@ def require_player(
         raise UsageError(
             "--port does not go with a task of Gymnasium's: its program is started here, beside "
             "the environment"
+        )
+
+
+def require_gpu(experiment: str, server: EnvironmentServer | None) -> None:
+    """Raise UsageError if a GPU cannot train this."""
+    from rltools_host.build.gpu import require_gpu_can_train  # with NumPy, which takes a while
+
+    if server is not None:
+        raise UsageError(
+            "a task of Gymnasium's is played in Python, which a GPU does not run: train it with "
+            f"--board {DEFAULT_BOARD}"
+        )
+    require_gpu_can_train(experiment)
+
+
+def has_learned(plan: Plan) -> bool:
+    """Return whether the run's checkpoint has all of its steps."""
+    return plan.checkpoint is not None and plan.checkpoint.step >= plan.steps
+
+
+def require_many(plan: Plan) -> None:
+    """Raise UsageError for a single run on a GPU, unless it has learned all there."""
+    if plan.board.is_gpu and not has_learned(plan):
+        raise UsageError(
+            f"--board {plan.board.name} trains many runs at once, and one alone is faster with "
+            f"--board {DEFAULT_BOARD}: give --seeds 0-999"
         )
 
 

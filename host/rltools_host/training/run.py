@@ -49,6 +49,7 @@ from rltools_host.training.plan import (
     lacks_evaluation,
     note_of_rate,
     open_plan,
+    require_many,
 )
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.training_time import (
@@ -84,6 +85,7 @@ def train(
     `signals` pause the run; Ctrl-C quits if it is not one of them.
     """
     with with_run_of_file(request) as request, open_plan(request) as plan:
+        require_many(plan)
         if request.built is None:
             build_program(plan)
         link = open_board(plan)

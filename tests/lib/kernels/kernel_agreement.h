@@ -80,7 +80,7 @@ RecurrentKernels recurrent_kernels() {
             take(inputs, input);
             take(slope, output_gradient);
             take(state, parameters);
-            set_zero(gradient);
+            set_zero(Generic{}, gradient);
             for (int row = 0; row < kRows; row++) begins[row] = row % 6 == 4;
             forward_windows(Device{}, network, inputs, begins, state, output, buffer);
             backward_windows(Device{}, network, inputs, begins, output, buffer, slope.data(),

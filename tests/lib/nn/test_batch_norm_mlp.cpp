@@ -114,7 +114,7 @@ struct Problem {
     // What stood there before counts for nothing.
     for (auto& values : scratch.values) std::fill(std::begin(values), std::end(values), T(7e9));
     loss(device);
-    set_zero(gradient);
+    set_zero(Generic{}, gradient);
     backward_training<FirstRow>(device, network, buffer, output_gradient, gradient, scratch);
   }
 };

@@ -56,7 +56,7 @@ struct Problem {
   }
   void differentiate() {
     loss();
-    set_zero(gradient);
+    set_zero(Generic{}, gradient);
     backward(Generic{}, network, input, output, buffer, output_gradient.data(), gradient,
              input_gradient.data(), scratch);
   }
@@ -81,7 +81,7 @@ void compare_with_pytorch(const golden::File& file, const std::string& name) {
   assign(problem.network, file["parameters"]);
   assign(problem.input, file["input"]);
   assign(problem.output_gradient, file["output_gradient"]);
-  set_zero(problem.gradient);
+  set_zero(Generic{}, problem.gradient);
   forward(Generic{}, problem.network, problem.input, problem.output, problem.buffer);
   backward(Generic{}, problem.network, problem.input, problem.output, problem.buffer,
            problem.output_gradient.data(), problem.gradient, problem.input_gradient.data(),
@@ -103,7 +103,7 @@ template <class Network, int Batch, int TileRows>
 Network tiled_gradient(Problem<Network, Batch>& problem) {
   using T = typename Network::Scalar;
   Network gradient;
-  set_zero(gradient);
+  set_zero(Generic{}, gradient);
   auto buffer = std::make_unique<MlpBuffer<Network, TileRows>>();
   auto scratch = std::make_unique<GradientBuffer<T, TileRows, 64>>();
   Matrix<T, TileRows, Network::kOutputDim> output, output_gradient;

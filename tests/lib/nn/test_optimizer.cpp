@@ -73,7 +73,7 @@ TEST_CASE("Adam's step size does not fade, and no number overflows, over a milli
   AdamState<Network<float>> state;
   initialize(state);
   Network<float> network, gradient;
-  set_zero(network);
+  set_zero(Generic{}, network);
   for (float& value : gradient.values) value = 1.0f;
   float before = 0;
   for (int t = 0; t < 1000000; t++) {

@@ -59,7 +59,7 @@ struct Problem {
   template <class Device>
   void differentiate(Device device) {
     run(device);
-    set_zero(gradient);
+    set_zero(Generic{}, gradient);
     auto output_gradient = weight;
     backward_windows(device, network, input, begins, output, buffer, output_gradient.data(),
                      gradient, input_gradient.data(), state_gradient.data(), scratch);
@@ -147,7 +147,7 @@ Network tiled_gradient(Problem<Network, Windows, Steps>& problem) {
   auto tile = std::make_unique<Problem<Network, Tile, Steps>>();
   tile->network = problem.network;
   Network gradient;
-  set_zero(gradient);
+  set_zero(Generic{}, gradient);
   for (int first = 0; first < Windows; first += Tile) {
     const auto copy = [&](auto& to, const auto& from, int rows) {
       std::memcpy(to.values, from.row(rows), sizeof to.values);

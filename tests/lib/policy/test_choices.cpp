@@ -20,7 +20,7 @@ constexpr std::size_t kFloats = 64;
 // Whose outputs are its bias, whatever is observed.
 ChoosingNetwork network_with(const std::vector<float>& outputs) {
   ChoosingNetwork network;
-  set_zero(network);
+  set_zero(Generic{}, network);
   std::memcpy(network.bias(1), outputs.data(), 4 * outputs.size());
   return network;
 }

@@ -57,7 +57,7 @@ Normalizer<T, kDimension> taken_in(const std::vector<T>& values, const std::vect
   int row = 0;
   for (std::size_t batch = 0; row < kRows; batch++) {
     const int rows = std::min(sizes[batch % sizes.size()], kRows - row);
-    update_moments(normalizer, values.data() + row * kDimension, rows);
+    update_moments(Generic{}, normalizer, values.data() + row * kDimension, rows);
     row += rows;
   }
   return normalizer;
@@ -99,7 +99,7 @@ TEST_CASE("a constant observation is normalized to zero, and one that moves off 
   Normalizer<float, 1> normalizer;
   initialize(normalizer);
   const float values[] = {3, 3, 3};
-  update_moments(normalizer, values, 3);
+  update_moments(Generic{}, normalizer, values, 3);
   float normalized;
   normalize(normalizer, values, &normalized);
   CHECK(normalized == 0);

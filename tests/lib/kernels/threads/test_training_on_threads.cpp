@@ -65,7 +65,7 @@ struct Passes {
     };
     initialize_kaiming(device, network, 5, 0);
     initialize(optimizer);
-    set_zero(gradient);
+    set_zero(Generic{}, gradient);
     fill(input, 0);
     forward(device, network, input, output, buffer);
     fill(output_gradient, 1);
@@ -102,7 +102,7 @@ struct BatchNormPasses {
                          kBatch * Network::kInputDim);
     fill_standard_normal(device, {5, Purpose::shuffle, 1}, output_gradient.data(),
                          kRows * Network::kOutputDim);
-    set_zero(gradient);
+    set_zero(Generic{}, gradient);
     forward_training<kFirst>(device, network, input, output, buffer);
     backward_training<kFirst>(device, network, buffer, output_gradient, gradient, gradient_buffer);
     for (int i = 0; i < Network::kParameterCount; i++) network.values[i] += gradient.values[i];

@@ -392,7 +392,7 @@ void see_observations(Training<E>& training, std::vector<typename E::Scalar>& se
   fill_uniform<T>(Generic{}, {3, Purpose::shuffle, 1}, seen.data(), kCount, T(-1), T(1));
   for (int height = 1; height < kCount; height += kDim) seen[height] = T(48) + T(6) * seen[height];
   if (training.hyperparameters.norm_obs != 0) {
-    update_moments(training.learner.normalizer, seen.data(), PpoUpdates::kSeen);
+    update_moments(Generic{}, training.learner.normalizer, seen.data(), PpoUpdates::kSeen);
   }
 }
 

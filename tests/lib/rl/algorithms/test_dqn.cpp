@@ -63,7 +63,7 @@ TEST_CASE("the share of random choices falls evenly, then stays; all are random 
   CHECK(at(1000) == doctest::Approx(0.1));
   // Where one choice is worth more: it is taken but for half of the random ones.
   Network& network = run.learner->critic;
-  set_zero(network);
+  set_zero(Generic{}, network);
   network.bias(1)[1] = 1;
   const auto share_of_left = [&](std::uint32_t step, std::uint32_t starts) {
     h.learning_starts = starts;
@@ -160,9 +160,9 @@ TEST_CASE("the policy is the critic's average, and learning does not know of it"
   CHECK(&Dqn::policy(run.training) == &run.learner->average);
   CHECK(&Dqn::policy(plain.training) == &plain.learner->critic);
   for (const int choice : {0, 1}) {  // what acts when training is over does not ask the critic
-    set_zero(run.learner->average);
+    set_zero(Generic{}, run.learner->average);
     run.learner->average.bias(1)[choice] = 1;
-    set_zero(run.learner->critic);
+    set_zero(Generic{}, run.learner->critic);
     run.learner->critic.bias(1)[1 - choice] = 1;
     const Matrix<double, 1, 4> observation{};
     Matrix<double, 1, 1> action;

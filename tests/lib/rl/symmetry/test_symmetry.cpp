@@ -196,9 +196,9 @@ TEST_CASE("symmetric networks: a gradient is that of a batch with all images of 
   Actor gradient, of_images;
   Symmetric::Critic unused;
   LogStd<float, 4> log_std{{1.0f, 2.0f, 3.0f, 6.0f}};
-  set_zero(gradient);
-  set_zero(of_images);
-  set_zero(unused);
+  set_zero(Generic{}, gradient);
+  set_zero(Generic{}, of_images);
+  set_zero(Generic{}, unused);
   for (std::uint32_t number = 0; number < kRows; number++) {
     const auto row = random_row(kIn, number), direction = random_row(kOut, 100 + number);
     add_gradient(row, direction, gradient);
@@ -246,9 +246,9 @@ TEST_CASE("symmetric networks: the normalizer is that of the observations and of
         all.insert(all.end(), image.begin(), image.end());
       }
     }
-    update_moments(normalizer, rows.data(), kRows);
+    update_moments(Generic{}, normalizer, rows.data(), kRows);
     average_over_mirrors(run.training, normalizer);
-    update_moments(of_all, all.data(), 4 * kRows);
+    update_moments(Generic{}, of_all, all.data(), 4 * kRows);
   }
   CHECK(normalizer.count == 2 * kRows);
   for (int i = 0; i < kDim; i++) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "rltools/core/device.h"
 #include "rltools/core/math.h"
 
 namespace rlt {
@@ -26,6 +27,11 @@ inline std::uint64_t finite_count(Values values, std::uint64_t count) {
 template <class Values>
 inline bool all_finite(Values values, std::uint64_t count) {
   return finite_count(values, count) == count;
+}
+// The same as an operation of a device, of an array.
+template <int Count, class T>
+bool all_finite(Generic, const T* values) {
+  return all_finite(values, Count);
 }
 // The same of many numbers that nearly always are: no branch for each, so that compilers make
 // vectors of it.

@@ -242,7 +242,7 @@ void initialize_orthogonal(Device device, BatchNormMlp<T, Shape>& network,
                            BatchNormStatistics<BatchNormMlp<T, Shape>>& statistics,
                            std::uint32_t seed, std::uint32_t network_index) {
   using Network = BatchNormMlp<T, Shape>;
-  set_zero(network);
+  set_zero(device, network);
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
     for (int i = 0; i < Network::input_dim(layer); i++) network.norm_scale(layer)[i] = T(1);
     draw_orthogonal(network.weights(layer), Network::input_dim(layer), Network::output_dim(layer),

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "rltools/core/arrays.h"
 #include "rltools/core/random.h"
 #include "rltools/core/tasks.h"
 #include "rltools/core/tensor.h"
@@ -400,11 +401,9 @@ void for_each_tensor(const char* name, Network& network, Visitor&& visitor) {
   }
 }
 
-template <class Network>
-void set_zero(Network& network) {
-  for (int i = 0; i < Network::kParameterCount; i++) {
-    network.values[i] = typename Network::Scalar(0);
-  }
+template <class Device, class Network>
+void set_zero(Device device, Network& network) {
+  fill<Network::kParameterCount>(device, typename Network::Scalar(0), network.values);
 }
 
 }  // namespace rlt

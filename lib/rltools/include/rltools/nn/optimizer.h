@@ -6,6 +6,7 @@
 // slowly. No parameter notices: with epsilon = 1e-8 its step would be 1e-30 of the learning rate.
 #pragma once
 
+#include "rltools/core/arrays.h"
 #include "rltools/core/device.h"
 #include "rltools/core/math.h"
 
@@ -101,10 +102,7 @@ T bound_norm(Device device, T largest, Networks&... gradients) {
   const T norm = math::sqrt(squares);
   if (largest > T(0) && norm > largest) {
     const T factor = largest / norm;
-    const auto scale = [factor](auto& network) {
-      for (T& value : network.values) value *= factor;
-    };
-    (scale(gradients), ...);
+    (scale<Networks::kParameterCount>(device, factor, gradients.values), ...);
   }
   return norm;
 }

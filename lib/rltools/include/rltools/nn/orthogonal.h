@@ -54,10 +54,11 @@ void draw_orthogonal(T* weights, int in, int out, RandomStream stream) {
 // fewer; those of the last layer `last_gain` times. Biases are zero. `network_index` as for
 // initialize_kaiming().
 template <class Device, class T, class Shape, Activation Hidden, Activation Output>
-void initialize_orthogonal(Device, Mlp<T, Shape, Hidden, Output>& network, std::uint32_t seed,
-                           std::uint32_t network_index, double gain, double last_gain) {
+void initialize_orthogonal(Device device, Mlp<T, Shape, Hidden, Output>& network,
+                           std::uint32_t seed, std::uint32_t network_index, double gain,
+                           double last_gain) {
   using Network = Mlp<T, Shape, Hidden, Output>;
-  set_zero(network);
+  set_zero(device, network);
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
     const RandomStream stream{seed, Purpose::initialize, network_index,
                               static_cast<std::uint32_t>(layer)};

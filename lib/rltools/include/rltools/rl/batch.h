@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "rltools/core/device.h"
+#include "rltools/core/arrays.h"
 #include "rltools/core/math.h"
 
 namespace rlt {
@@ -18,24 +18,30 @@ Generic gather(Generic device, const T* source, const std::uint32_t* number, T* 
   return device;
 }
 
-// Gather the transitions of a replay buffer with these numbers (sample_slots()) into a batch: its
-// observation, next_observation, observation_action, reward and not_terminated, 1 or 0.
+// Gather the transition of a replay buffer with this number (sample_slots()) into row `sample` of a
+// batch: its observation, next_observation, observation_action, reward and not_terminated, 1 or 0.
+template <class Replay, class Batch>
+void gather_transition(const Replay& replay, std::uint32_t number, Batch& batch, int sample) {
+  constexpr int kObservation = Batch::kObservation, kAction = Batch::kAction;
+  using T = typename Batch::T;
+  const auto [buffer, slot] = slot_of(replay, number);
+  const T* next = next_observation(buffer, slot);
+  const T* seen = buffer.observation + slot * kObservation;
+  T* joined = batch.observation_action.row(sample);
+  __builtin_memcpy(batch.observation.row(sample), seen, kObservation * sizeof(T));
+  __builtin_memcpy(joined, seen, kObservation * sizeof(T));
+  __builtin_memcpy(batch.next_observation.row(sample), next, kObservation * sizeof(T));
+  __builtin_memcpy(joined + kObservation, buffer.action + slot * kAction, kAction * sizeof(T));
+  batch.reward(sample, 0) = buffer.reward[slot];
+  batch.not_terminated(sample, 0) = buffer.flags[slot] & buffer.kTerminated ? T(0) : T(1);
+}
+
+// Gather a batch of them.
 template <class Replay, class Batch>
 Generic gather_transitions(Generic device, const Replay& replay, const std::uint32_t* number,
                            Batch& batch) {
-  constexpr int kObservation = Batch::kObservation, kAction = Batch::kAction;
-  using T = typename Batch::T;
   for (int sample = 0; sample < Batch::kBatch; sample++) {
-    const auto [buffer, slot] = slot_of(replay, number[sample]);
-    const T* next = next_observation(buffer, slot);
-    const T* seen = buffer.observation + slot * kObservation;
-    T* joined = batch.observation_action.row(sample);
-    __builtin_memcpy(batch.observation.row(sample), seen, kObservation * sizeof(T));
-    __builtin_memcpy(joined, seen, kObservation * sizeof(T));
-    __builtin_memcpy(batch.next_observation.row(sample), next, kObservation * sizeof(T));
-    __builtin_memcpy(joined + kObservation, buffer.action + slot * kAction, kAction * sizeof(T));
-    batch.reward(sample, 0) = buffer.reward[slot];
-    batch.not_terminated(sample, 0) = buffer.flags[slot] & buffer.kTerminated ? T(0) : T(1);
+    gather_transition(replay, number[sample], batch, sample);
   }
   return device;
 }
@@ -87,25 +93,11 @@ Generic take_minimum(Generic device, const T* other, T* value) {
   return device;
 }
 
-// result = value
+// Return sum - values[0] / divisor - values[1] / divisor …
 template <int Count, class T>
-Generic fill(Generic device, T value, T* result) {
-  for (int i = 0; i < Count; i++) result[i] = value;
-  return device;
-}
-
-// value *= factor
-template <int Count, class T>
-Generic scale(Generic device, T factor, T* value) {
-  for (int i = 0; i < Count; i++) value[i] *= factor;
-  return device;
-}
-
-// value += factor x
-template <int Count, class T>
-Generic add_scaled(Generic device, T factor, const T* x, T* value) {
-  for (int i = 0; i < Count; i++) value[i] = math::fma(factor, x[i], value[i]);
-  return device;
+T subtract_quotients(Generic, T sum, const T* values, T divisor) {
+  for (int i = 0; i < Count; i++) sum -= values[i] / divisor;
+  return sum;
 }
 
 // Pass `gradient` to the smaller of two values, and to the first one of equals.

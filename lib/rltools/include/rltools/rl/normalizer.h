@@ -47,11 +47,21 @@ void apply_moments(Normalizer<T, D>& normalizer) {
   }
 }
 
+// Merge mean and sum of squares of element i, of `added` observations, into the moments.
+template <class T, int D>
+void merge_moments(Normalizer<T, D>& normalizer, int i, double mean, double sum_of_squares,
+                   double added) {
+  const double count = normalizer.count, total = count + added;
+  const double difference = mean - normalizer.mean[i];
+  normalizer.mean[i] += difference * (added / total);
+  normalizer.sum_of_squares[i] +=
+      sum_of_squares + difference * difference * (count * added / total);
+}
+
 // Update the moments with `rows` observations (rows, D).
 template <class T, int D>
-void update_moments(Normalizer<T, D>& normalizer, const T* observations, int rows) {
-  const double count = normalizer.count, added = rows;
-  const double total = count + added;
+void update_moments(Generic, Normalizer<T, D>& normalizer, const T* observations, int rows) {
+  const double added = rows;
   double mean[D] = {}, sum_of_squares[D] = {};
   for (int row = 0; row < rows; row++) {
     for (int i = 0; i < D; i++) mean[i] += static_cast<double>(observations[row * D + i]);
@@ -63,13 +73,8 @@ void update_moments(Normalizer<T, D>& normalizer, const T* observations, int row
       sum_of_squares[i] += difference * difference;
     }
   }
-  for (int i = 0; i < D; i++) {
-    const double difference = mean[i] - normalizer.mean[i];
-    normalizer.mean[i] += difference * (added / total);
-    normalizer.sum_of_squares[i] +=
-        sum_of_squares[i] + difference * difference * (count * added / total);
-  }
-  normalizer.count = total;
+  for (int i = 0; i < D; i++) merge_moments(normalizer, i, mean[i], sum_of_squares[i], added);
+  normalizer.count += added;
   apply_moments(normalizer);
 }
 

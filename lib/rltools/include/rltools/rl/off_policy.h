@@ -163,7 +163,7 @@ void begin_episodes(Device device, Training<E>& training) {
             training.hyperparameters.seed,
             [&](int index) { return advance(buffer_of(training.replay, index)); });
   if constexpr (kIsNormalized<E>) initialize(training.learner.normalizer);
-  update_normalizer(training);
+  update_normalizer(device, training);
 }
 
 // Take `action` (environments, ActionDim) in the environments and store the transitions; fill the
@@ -173,20 +173,19 @@ void begin_episodes(Device device, Training<E>& training) {
 template <class Device, class E, class Note>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
              StepReport<E>& report, Note&& note) {
-  using T = typename E::Scalar;
   constexpr int kEnvironments = kEnvironmentCount<E>;
   auto& progress = training.learner.progress;
   if (!all_finite(action, kEnvironments * E::Environment::kActionDim)) {
     return note_no_action(
         report, [&](int index) { return current_observation(buffer_of(training.replay, index)); });
   }
-  Transition<T> transitions[kEnvironments];
+  auto& transitions = training.scratch.transitions;
   step_all(device, environment_of(training), training.learner.environments,
            training.hyperparameters.seed, progress.step,
            static_cast<std::uint32_t>(E::kEpisodeSteps), action,
            detail::IntoReplay<E>{training.replay, action, transitions});
   progress.step += static_cast<std::uint32_t>(kEnvironments);
-  note_transitions(progress, transitions, action, report);
+  note_transitions(device, progress, transitions, action, report);
   for (int index = 0; index < kEnvironments; index++) {
     if (!transitions[index].non_finite) note(index, transitions[index]);
   }
@@ -198,8 +197,8 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
 }
 
 // Update the normalizer with the observations that the next actions answer.
-template <class E>
-void update_normalizer([[maybe_unused]] Training<E>& training) {
+template <class Device, class E>
+void update_normalizer([[maybe_unused]] Device device, [[maybe_unused]] Training<E>& training) {
   if constexpr (kIsNormalized<E>) {
     if (!normalizes(training)) return;
     constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
@@ -208,7 +207,7 @@ void update_normalizer([[maybe_unused]] Training<E>& training) {
       const auto* row = current_observation(buffer_of(training.replay, index));
       for (int i = 0; i < kSeen; i++) present(index, i) = row[i];
     }
-    update_moments(training.learner.normalizer, present.data(), kEnvironmentCount<E>);
+    update_moments(device, training.learner.normalizer, present.data(), kEnvironmentCount<E>);
     average_over_mirrors(training, training.learner.normalizer);
   }
 }
@@ -356,7 +355,7 @@ struct OffPolicy {
     const std::uint32_t seed = training.hyperparameters.seed;
     restart_all(device, environment_of(training), training.learner.environments, seed,
                 [&](int index) { return advance(buffer_of(training.replay, index)); });
-    update_normalizer(training);
+    update_normalizer(device, training);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "rltools/core/arrays.h"
 #include "rltools/core/finite.h"
 #include "rltools/core/require.h"
 #include "rltools/nn/mlp.h"
@@ -142,6 +143,25 @@ void draw_choices(Device device, Training<E>& training) {
   for (int i = 0; i < kEnvironments * kOutput; i++) logits[i] = scratch.mean.data()[i];
 }
 
+// Standard deviations of an action.
+template <class T, int Action>
+struct Deviations {
+  T of[Action];
+};
+
+// Draw actions of a Gaussian (rows, Action) with means and deviations from `drawn`, standard normal
+// numbers, in place: their means go to `means`, and what is clamped to [-1, 1] to `clamped`.
+template <int Count, int Action, class T>
+Generic draw_gaussian(Generic device, const Deviations<T, Action>& std, const T* mean, T* means,
+                      T* drawn, T* clamped) {
+  for (int i = 0; i < Count; i++) {
+    means[i] = mean[i];
+    drawn[i] = math::fma(std.of[i % Action], drawn[i], means[i]);
+    clamped[i] = math::clamp(drawn[i], T(-1), T(1));
+  }
+  return device;
+}
+
 // Draw actions into the rollout's next rows, and clamped ones into scratch.action.
 template <class Device, class E>
 void draw_actions(Device device, Training<E>& training) {
@@ -153,16 +173,12 @@ void draw_actions(Device device, Training<E>& training) {
   if constexpr (kIsDiscrete<typename E::Environment>) return draw_choices(device, training);
   T* actions = rollout.action + rollout.size * kCount;
   T* means = rollout.mean + rollout.size * kCount;
-  T std[kAction];
-  for (int i = 0; i < kAction; i++) std[i] = math::exp(training.learner.acting_log_std[i]);
+  Deviations<T, kAction> std;
+  for (int i = 0; i < kAction; i++) std.of[i] = math::exp(training.learner.acting_log_std[i]);
   fill_standard_normal(
       device, {training.hyperparameters.seed, Purpose::exploration, training.learner.progress.step},
       actions, kCount);
-  for (int i = 0; i < kCount; i++) {
-    means[i] = scratch.mean.data()[i];
-    actions[i] = math::fma(std[i % kAction], actions[i], means[i]);
-    scratch.action.data()[i] = math::clamp(actions[i], T(-1), T(1));
-  }
+  draw_gaussian<kCount>(device, std, scratch.mean.data(), means, actions, scratch.action.data());
 }
 
 // Take a step of every environment with scratch.action, and write it into the rollout. Call
@@ -173,9 +189,9 @@ void step_into_rollout(Device device, Training<E>& training, StepReport<E>& repo
   constexpr int kObservations = kEnvironments * kCriticObservationDim<typename E::Environment>;
   OnPolicyRollout<E>& rollout = training.replay;
   auto& progress = training.learner.progress;
-  auto* observations = rollout.observation + rollout.size * kObservations;
-  for (int i = 0; i < kObservations; i++) observations[i] = rollout.current_observation[i];
-  Transition<typename E::Scalar> transitions[kEnvironments];
+  copy<kObservations>(device, rollout.current_observation,
+                      rollout.observation + rollout.size * kObservations);
+  auto& transitions = training.scratch.transitions;
   step_all(device, environment_of(training), training.learner.environments,
            training.hyperparameters.seed, progress.step,
            static_cast<std::uint32_t>(E::kEpisodeSteps), training.scratch.action.data(),
@@ -187,7 +203,7 @@ void step_into_rollout(Device device, Training<E>& training, StepReport<E>& repo
   }
   rollout.size++;
   progress.step += static_cast<std::uint32_t>(kEnvironments);
-  note_transitions(progress, transitions, training.scratch.action.data(), report);
+  note_transitions(device, progress, transitions, training.scratch.action.data(), report);
 }
 
 // Take a step of every environment. An action that is not finite is a fault: no environment is
@@ -204,7 +220,7 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
                   scratch.acting_buffer);
   draw_actions(device, training);
   constexpr int kActions = kEnvironmentCount<E> * E::Environment::kActionDim;
-  if (!all_finite(rollout.action + rollout.size * kActions, kActions)) {  // not clamped
+  if (!all_finite<kActions>(device, rollout.action + rollout.size * kActions)) {  // not clamped
     return note_no_action(report, rollout.current_observation);
   }
   step_into_rollout(device, training, report, after);
@@ -230,11 +246,11 @@ void choose_rows(Device device, Training<E>& training, std::uint32_t number) {
 }
 
 // Update the normalizer with this rollout's observations, and begin the next one.
-template <class E>
-void end_iteration(Training<E>& training) {
+template <class Device, class E>
+void end_iteration(Device device, Training<E>& training) {
   auto& learner = training.learner;
   if (training.hyperparameters.norm_obs != 0) {
-    update_moments(learner.normalizer, training.replay.observation, kRolloutRows<E>);
+    update_moments(device, learner.normalizer, training.replay.observation, kRolloutRows<E>);
     average_over_mirrors(training, learner.normalizer);
   }
   training.replay.size = 0;
@@ -388,7 +404,8 @@ void for_each_state_of_rollout(Rollout& rollout, Visitor&& visitor) {
 
 template <class E>
 struct OnPolicyScratch : PolicyRows<typename E::Environment, kMaxPolicyRows<E>>,
-                         WindowScratch<E, kMaxTruncations<E>> {
+                         WindowScratch<E, kMaxTruncations<E>>,
+                         TransitionScratch<E> {
   using T = typename E::Scalar;
   static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;

@@ -39,8 +39,8 @@ struct Sums {
 // Compute the policy's loss of a tile that begins at row `first` of the minibatch, from
 // scratch.tile_mean: scratch.mean_gradient, and its part of the gradient of log_std.
 template <class E, class T, int Action>
-void policy_loss_of_tile(Training<E>& training, const GaussianChange<T, Action>& of, int first,
-                         Sums<T>& sums) {
+void policy_loss_of_tile(Generic, Training<E>& training, const GaussianChange<T, Action>& of,
+                         int first, Sums<T>& sums) {
   constexpr int kAction = Action;
   constexpr int kRows = rows_at_once(E::kTileRows);
   const T clip = static_cast<T>(training.hyperparameters.clip_range);
@@ -72,7 +72,7 @@ void policy_loss_of_tile(Training<E>& training, const GaussianChange<T, Action>&
 
 // Compute the same for choices, whose logits are scratch.tile_mean.
 template <class E, class T>
-void policy_loss_of_tile(Training<E>& training, ChoicesChange, int first, Sums<T>& sums) {
+void policy_loss_of_tile(Generic, Training<E>& training, ChoicesChange, int first, Sums<T>& sums) {
   constexpr int kAction = E::Environment::kActionDim, kOutput = Scratch<E>::kOutput;
   const auto& hyper = training.hyperparameters;
   const auto& rollout = training.replay;

@@ -196,28 +196,45 @@ bool is_transition(const ReplayBuffers<Buffer, N>& replay, std::uint32_t number)
 
 }  // namespace detail
 
-// Draw the numbers of `count` transitions, each uniform over all that are held; at least one must
-// be. A slot without a transition is drawn again, from the stream's next substream.
+// Draw the number of the transition with this index, uniform over all that are held in `in_use`
+// slots; at least one must be. A slot without a transition is drawn again, from the stream's next
+// substream.
+template <class Buffer, int N>
+std::uint32_t sample_slot(const ReplayBuffers<Buffer, N>& replay, RandomStream random,
+                          std::uint32_t index, std::uint32_t in_use) {
+  constexpr int kAttempts = 64;  // all fail with a probability below (share of ends)^64
+  std::uint32_t drawn = uniform_index(random, index, in_use);
+  std::uint32_t number = detail::number_of_slot(replay, drawn);
+  for (int attempt = 1; attempt < kAttempts && !detail::is_transition(replay, number); attempt++) {
+    random.substream++;
+    drawn = uniform_index(random, index, in_use);
+    number = detail::number_of_slot(replay, drawn);
+  }
+  while (!detail::is_transition(replay, number)) {
+    drawn = (drawn + 1) % in_use;
+    number = detail::number_of_slot(replay, drawn);
+  }
+  return number;
+}
+
+// Return the number of slots in use, of all buffers.
+template <class Buffer, int N>
+std::uint32_t slots_in_use(const ReplayBuffers<Buffer, N>& replay) {
+  std::uint32_t in_use = 0;
+  for (const Buffer& buffer : replay.buffer) in_use += buffer.size;
+  return in_use;
+}
+
+// numbers[i] = sample_slot(replay, random, i)
 template <class Device, class Buffer, int N>
 void sample_slots(Device device, const ReplayBuffers<Buffer, N>& replay, RandomStream random,
                   std::uint32_t* numbers, int count) {
-  constexpr int kAttempts = 64;  // all fail with a probability below (share of ends)^64
-  std::uint32_t in_use = 0;
-  for (const Buffer& buffer : replay.buffer) in_use += buffer.size;
+  const std::uint32_t in_use = slots_in_use(replay);
   fill_uniform_index(device, random, numbers, count, in_use);
   for (int i = 0; i < count; i++) {
-    std::uint32_t index = numbers[i];
-    numbers[i] = detail::number_of_slot(replay, index);
-    RandomStream again = random;
-    for (int attempt = 1; attempt < kAttempts && !detail::is_transition(replay, numbers[i]);
-         attempt++) {
-      again.substream++;
-      index = uniform_index(again, static_cast<std::uint32_t>(i), in_use);
-      numbers[i] = detail::number_of_slot(replay, index);
-    }
-    while (!detail::is_transition(replay, numbers[i])) {
-      index = (index + 1) % in_use;
-      numbers[i] = detail::number_of_slot(replay, index);
+    numbers[i] = detail::number_of_slot(replay, numbers[i]);
+    if (!detail::is_transition(replay, numbers[i])) {
+      numbers[i] = sample_slot(replay, random, static_cast<std::uint32_t>(i), in_use);
     }
   }
 }

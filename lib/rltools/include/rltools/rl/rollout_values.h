@@ -18,9 +18,7 @@ void compute_values_at_once(Device device, Training<E>& training) {
                                  rollout.observation + first * kObservation,
                                  scratch.observation.data());
     forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);
-    for (int row = 0; row < E::kTileRows; row++) {
-      scratch.value_of_row[first + row] = scratch.value(row, 0);
-    }
+    copy<E::kTileRows>(device, scratch.value.data(), scratch.value_of_row + first);
   }
   normalize_rows<kEnvironmentCount<E>>(device, learner.normalizer, rollout.current_observation,
                                        scratch.present.data());

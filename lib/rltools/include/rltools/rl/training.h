@@ -160,26 +160,34 @@ void note_transition(Progress<T>& progress, const Transition<T>& transition,
   report.episode_returns += report.episode_return;
   report.episode_steps += transition.episode_steps;
 }
-// Note the steps of all environments, which took `action` (environments, ActionDim).
+// The same of environment `index`, which took its row of `action` (environments, ActionDim).
 template <class E, class T>
-void note_transitions(Progress<T>& progress,
+void note_transition(Progress<T>& progress, const Transition<T>& transition, int index,
+                     const T* action, StepReport<E>& report) {
+  if (!transition.non_finite) return note_transition(progress, transition, report);
+  constexpr int kAction = E::Environment::kActionDim;
+  auto& non_finite = report.non_finite;
+  report.finite = false;
+  if (non_finite.environment != non_finite.kNone) return;
+  non_finite.environment = index;
+  non_finite.is_reward = !is_finite(transition.reward);
+  for (int i = 0; i < kAction; i++) non_finite.action[i] = action[index * kAction + i];
+}
+// Note the steps of all environments.
+template <class E, class T>
+void note_transitions(Generic, Progress<T>& progress,
                       const Transition<T> (&transitions)[kEnvironmentCount<E>], const T* action,
                       StepReport<E>& report) {
-  constexpr int kAction = E::Environment::kActionDim;
   for (int index = 0; index < kEnvironmentCount<E>; index++) {
-    const Transition<T>& transition = transitions[index];
-    if (!transition.non_finite) {
-      note_transition(progress, transition, report);
-      continue;
-    }
-    auto& non_finite = report.non_finite;
-    report.finite = false;
-    if (non_finite.environment != non_finite.kNone) continue;
-    non_finite.environment = index;
-    non_finite.is_reward = !is_finite(transition.reward);
-    for (int i = 0; i < kAction; i++) non_finite.action[i] = action[index * kAction + i];
+    note_transition(progress, transitions[index], index, action, report);
   }
 }
+
+// A base of an algorithm's scratch memory: what a step of the environments was.
+template <class E>
+struct TransitionScratch {
+  Transition<typename E::Scalar> transitions[kEnvironmentCount<E>];
+};
 
 // Note that an action is not finite, and no environment is stepped. If an environment is the cause,
 // it is the first observation of an episode, const T* present(index), as all others were checked.

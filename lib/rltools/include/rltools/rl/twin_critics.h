@@ -150,7 +150,8 @@ void for_each_optimizer_tensor(Training<E>& training, Visitor&& visitor) {
 
 // `BothCritics` where the algorithm needs what both critics leave for the backward pass.
 template <class E, bool BothCritics = false>
-struct TwinCriticsScratch : PolicyRows<typename E::Environment, E::kTileRows> {
+struct TwinCriticsScratch : PolicyRows<typename E::Environment, E::kTileRows>,
+                            TransitionScratch<E> {
   using T = typename E::Scalar;
   static constexpr int kBatch = E::kBatchSize, kTile = E::kTileRows;
   static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;

@@ -94,7 +94,7 @@ struct Dqn : OffPolicy {
     report.metrics.epsilon = static_cast<float>(epsilon(training));
     collect(device, training, action.data(), report);
     if (!report.finite || report.lost) return report;
-    update_normalizer(training);
+    update_normalizer(device, training);
     const std::uint32_t step = learner.progress.step;
     const bool is_due = step / kEnvironments % hyper.train_freq == 0;
     if (step <= hyper.learning_starts || !is_due) return report;
@@ -196,7 +196,7 @@ struct Dqn : OffPolicy {
     auto& scratch = training.scratch;
     T loss = T(0);
     value_sum = T(0);
-    set_zero(scratch.gradient);
+    set_zero(device, scratch.gradient);
     for (int first = 0; first < E::kBatchSize; first += kTile) {
       const auto observation = rows<kTile>(scratch.observation, first);
       const auto taken = [&](int row) {
@@ -310,7 +310,7 @@ struct Dqn : OffPolicy {
   }
 
   template <class E>
-  struct Scratch {
+  struct Scratch : TransitionScratch<E> {
     using T = typename E::Scalar;
     static constexpr int kBatch = E::kBatchSize, kTile = E::kTileRows;
     static constexpr int kObservation = E::Environment::kObservationDim, kAction = 1;

@@ -170,7 +170,7 @@ struct Ppo : OnPolicy {
         for (int i = 0; i < ppo::kDeviations<E>; i++) {
           learner.acting_log_std[i] = learner.log_std.values[i];
         }
-        end_iteration(training);
+        end_iteration(device, training);
       }
     }
     return report;
@@ -189,7 +189,7 @@ struct Ppo : OnPolicy {
     const bool begins_epoch = learner.minibatches % kMinibatches<E> == 0;
     if (begins || (begins_epoch && hyper.recompute_advantage != 0))
       compute_advantages(device, training);
-    if (begins) metrics.explained_variance = explained_variance(training.replay);
+    if (begins) metrics.explained_variance = explained_variance(device, training.replay);
     gather_minibatch(device, training);
     const auto sums = compute_gradients(device, training);
     average_over_mirrors(training, scratch.actor_gradient, scratch.critic_gradient,
@@ -227,7 +227,6 @@ struct Ppo : OnPolicy {
   // Gather the minibatch's rows, and their advantages and targets.
   template <class Device, class E>
   static void gather_minibatch(Device device, Training<E>& training) {
-    using T = typename E::Scalar;
     constexpr int kBatch = E::kBatchSize;
     const auto& rollout = training.replay;
     auto& scratch = training.scratch;
@@ -235,9 +234,7 @@ struct Ppo : OnPolicy {
     gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
     gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
     if (training.hyperparameters.normalize_advantage == 0) return;
-    const auto [mean, variance] = moments(scratch.advantage, kBatch);
-    const T std = math::sqrt(variance) + static_cast<T>(1e-8f);
-    for (int i = 0; i < kBatch; i++) scratch.advantage[i] = (scratch.advantage[i] - mean) / std;
+    standardize<kBatch>(device, scratch.advantage);
   }
 
   // Compute the gradients of actor, critic and log_std for the minibatch; return its sums.
@@ -251,8 +248,8 @@ struct Ppo : OnPolicy {
     const T vf_coef = static_cast<T>(hyper.vf_coef);
     const ppo::PolicyChange<E> change = ppo::policy_change(training);
     ppo::Sums<T> sums{};
-    set_zero(scratch.actor_gradient);
-    set_zero(scratch.critic_gradient);
+    set_zero(device, scratch.actor_gradient);
+    set_zero(device, scratch.critic_gradient);
     for (int i = 0; i < ppo::kDeviations<E>; i++) {
       scratch.log_std_gradient.values[i] = -static_cast<T>(hyper.ent_coef);
     }
@@ -263,7 +260,7 @@ struct Ppo : OnPolicy {
       find_beginnings(training, first);
       forward_tile(device, training, learner.actor, actor_state_of(training.replay), first, seen,
                    scratch.tile_mean, scratch.actor_buffer);
-      ppo::policy_loss_of_tile(training, change, first, sums);
+      ppo::policy_loss_of_tile(device, training, change, first, sums);
       backward_tile(device, training, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
                     scratch.mean_gradient.data(), scratch.actor_gradient);
       forward_tile(device, training, learner.critic, critic_state_of(training.replay), first,

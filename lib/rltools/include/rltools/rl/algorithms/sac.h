@@ -137,7 +137,7 @@ struct Sac : TwinCritics {
     explore(device, training, action);
     collect(device, training, action.data(), report);
     if (!report.finite || report.lost) return report;
-    update_normalizer(training);
+    update_normalizer(device, training);
     if (progress.step <= training.hyperparameters.learning_starts) return report;
 
     gather_batch(device, training);
@@ -251,7 +251,7 @@ struct Sac : TwinCritics {
         device, {training.hyperparameters.seed, Purpose::policy_sample, learner.progress.updates},
         scratch.policy_noise.data(), E::kBatchSize * kAction);
     ActorReport<T> report{T(0), T(0)};  // sums until the end
-    set_zero(scratch.actor_gradient);
+    set_zero(device, scratch.actor_gradient);
     for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
       const auto observation = rows<E::kTileRows>(scratch.observation, first);
       const T* noise = scratch.policy_noise.row(first);

@@ -72,7 +72,7 @@ struct Td3 : TwinCritics {
     explore(device, training, action);
     collect(device, training, action.data(), report);
     if (!report.finite || report.lost) return report;
-    update_normalizer(training);
+    update_normalizer(device, training);
     if (progress.step <= hyper.learning_starts) return report;
 
     gather_batch(device, training);
@@ -153,7 +153,7 @@ struct Td3 : TwinCritics {
     using T = typename E::Scalar;
     const auto& scratch = training.scratch;
     T loss = T(0);
-    set_zero(critic.gradient);
+    set_zero(device, critic.gradient);
     for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
       const auto input = rows<E::kTileRows>(scratch.observation_action, first);
       forward(device, critic.network, input, critic.value, critic.buffer);
@@ -176,14 +176,14 @@ struct Td3 : TwinCritics {
     auto& scratch = training.scratch;
     const CriticWork<E> critic = first_critic(training);
     T loss = T(0);
-    set_zero(scratch.actor_gradient);
+    set_zero(device, scratch.actor_gradient);
     for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
       const auto observation = rows<E::kTileRows>(scratch.observation, first);
       const auto& seen = policy_part(device, observation, scratch);
       forward(device, learner.actor, seen, scratch.action, scratch.actor_buffer);
       set_critic_input(device, training, observation);
       forward(device, critic.network, scratch.critic_input, critic.value, critic.buffer);
-      for (int row = 0; row < E::kTileRows; row++) loss -= critic.value(row, 0) / kBatch;
+      loss = subtract_quotients<E::kTileRows>(device, loss, critic.value.data(), kBatch);
       fill<E::kTileRows>(device, T(-1) / kBatch, critic.value_gradient.data());
       backward_input<TwinCriticsScratch<E>::kObservation>(
           device, critic.network, scratch.critic_input, critic.value, critic.buffer,

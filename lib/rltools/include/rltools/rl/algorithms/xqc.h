@@ -276,7 +276,7 @@ struct Xqc : OffPolicy {
                                                           scratch.logits.data(), probability.data(),
                                                           scratch.log_denominator.data(), kShare,
                                                           probability.data());
-      set_zero(scratch.critics.gradient);
+      set_zero(device, scratch.critics.gradient);
       backward_training(device, critic.network, scratch.critics.buffer, probability,
                         scratch.critics.gradient, scratch.critics.gradient_buffer);
       adam_step(device, parameters, critic.optimizer, scratch.critics.gradient, critic.network);
@@ -324,7 +324,7 @@ struct Xqc : OffPolicy {
         device, scratch.actor_output.data(), scratch.noise.data(), scratch.action.data(),
         scratch.actor.action_gradient[0].data(), alpha / static_cast<T>(kBatch),
         scratch.actor_output_gradient.data());
-    set_zero(scratch.actor.gradient);
+    set_zero(device, scratch.actor.gradient);
     backward_training(device, learner.actor, scratch.actor.buffer, scratch.actor_output_gradient,
                       scratch.actor.gradient, scratch.actor.gradient_buffer);
     const auto parameters = adam(training);
@@ -537,7 +537,7 @@ struct Xqc : OffPolicy {
   };
 
   template <class E>
-  struct Scratch : PolicyRows<typename E::Environment, E::kBatchSize> {
+  struct Scratch : PolicyRows<typename E::Environment, E::kBatchSize>, TransitionScratch<E> {
     using T = typename E::Scalar;
     static constexpr int kBatch = E::kBatchSize;
     static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;

@@ -198,7 +198,7 @@ struct Distillation : OnPolicy {
     auto& rollout = rollout_of(training);
     auto& scratch = training.scratch;
     T loss = T(0);
-    set_zero(scratch.actor_gradient);
+    set_zero(device, scratch.actor_gradient);
     for (int first = 0; first < E::kBatchSize; first += kTile) {
       normalize_rows<kTile>(device, learner.normalizer, rollout.observation, scratch.row + first,
                             scratch.observation.data());
@@ -243,7 +243,7 @@ struct Distillation : OnPolicy {
     report.metrics.gradient_norm = static_cast<float>(norm);
     report.finite = is_finite(loss) && is_finite(norm);
     constexpr auto kCount = static_cast<std::uint32_t>(kMinibatches<E>);
-    if (learner.minibatches >= hyper.student_epochs * kCount) end_iteration(training);
+    if (learner.minibatches >= hyper.student_epochs * kCount) end_iteration(device, training);
   }
 
   template <class E>
@@ -325,7 +325,8 @@ struct Distillation : OnPolicy {
 
   template <class E>
   struct Scratch : PolicyRows<typename E::Environment, kMaxPolicyRows<E>>,
-                   WindowScratch<E, kMaxTruncations<E>> {
+                   WindowScratch<E, kMaxTruncations<E>>,
+                   TransitionScratch<E> {
     using T = typename E::Scalar;
     using Teacher = AskedIn<E>;
     static constexpr int kEnvironments = kEnvironmentCount<E>, kTile = E::kTileRows;

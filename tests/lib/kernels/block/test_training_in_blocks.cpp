@@ -1,0 +1,83 @@
+// Test: -Og all
+// TD3, SAC, DQN and PPO on a block of a GPU's threads have the reference's bits, whichever thread
+// goes first: a barrier that is missing would change them.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "cartpole_dqn.h"
+#include "pendulum_ppo_masked.h"
+#include "pendulum_sac.h"
+#include "pendulum_td3.h"
+#include "quadrotor_ppo.h"
+#include "rltools/devices/block.h"
+#include "training_run.h"
+
+using namespace rlt;
+
+namespace {
+
+template <class E, class Device>
+std::string hash_after(Device device, std::uint32_t steps) {
+  training_run::Run<E> run(7);
+  initialize(device, run.training);
+  run.train(device, steps);
+  return run.state_sha256();
+}
+
+template <class E>
+void require_same_bits(std::uint32_t steps) {
+  const std::string expected = hash_after<E>(Generic{}, steps);
+  for (const bool is_reversed : {false, true}) {
+    block::threads.is_reversed = is_reversed;
+    CHECK(hash_after<E>(Block{}, steps) == expected);
+  }
+}
+
+template <class E>
+struct SoonLearning : E {
+  struct Hyperparameters : E::Hyperparameters {
+    Hyperparameters() { this->learning_starts = 20; }
+  };
+};
+
+// Episodes end within a rollout, are cut off there, and some observations are masked.
+struct ShortQuadrotorPpo : QuadrotorPpo {
+  static constexpr int kEnvironments = 40, kRolloutSteps = 8, kBatchSize = 80, kTileRows = 40;
+  static constexpr int kEpisodeSteps = 6;
+};
+
+}  // namespace
+
+TEST_CASE("TD3 in a block") { require_same_bits<SoonLearning<PendulumTd3>>(60); }
+TEST_CASE("SAC in a block") { require_same_bits<SoonLearning<PendulumSac>>(60); }
+TEST_CASE("DQN in a block") { require_same_bits<SoonLearning<CartpoleDqn>>(200); }
+TEST_CASE("PPO in a block") { require_same_bits<ShortQuadrotorPpo>(30); }
+TEST_CASE("PPO of a recurrent network in a block") {
+  require_same_bits<PendulumPpoMasked>(PendulumPpoMasked::kRolloutSteps + 3);
+}
+
+namespace {
+
+struct Pair {
+  float values[2 * block::kThreads];
+};
+
+}  // namespace
+
+TEST_CASE("a task on the leader's stack is refused, and a missing barrier is found") {
+  // Each thread needs what the one before it has written: the order of the threads shows.
+  static Pair pair;
+  const auto run = [](bool is_reversed) {
+    block::threads.is_reversed = is_reversed;
+    for (float& value : pair.values) value = 1.0f;
+    Pair* all = &pair;
+    Block{}.threads->run(
+        [all](int thread) { all->values[thread + 1] = all->values[thread] + 1.0f; });
+    return pair.values[block::kThreads];
+  };
+  CHECK(run(false) != run(true));
+  float own[64] = {};
+  CHECK(block::Threads::is_private(own));
+  CHECK_FALSE(block::Threads::is_private(&pair));
+}
