@@ -132,6 +132,26 @@ def test_neon() -> None:
 
 
 @pytest.mark.all
+def test_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU it predicts, and its lanes add as often as the networks' shapes say."""
+    tools.ensure_group("zig")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    document = run("gpu", "--experiments", "pendulum-td3")
+    assert document["is_prediction"]
+    (row,) = document["rows"]
+    # 10.1 million operations a step (test_figures.py), two for each multiply-add.
+    assert 32 * row["fma"] * row["fma_lanes"] == pytest.approx(10.1e6 / 2, rel=0.1)
+    assert row["workers"] + row["leader"] == pytest.approx(row["issued"])
+    assert row["fma"] < row["workers"]
+    assert row["leader"] < 0.1 * row["workers"]
+    assert 0.4 < row["fma_share"] < 0.9
+    assert 50 < row["barriers"] < 500
+    assert 0 < row["shared_bytes"] <= 160 * 1024
+    for each in document["assembled"]:  # where ptxas is installed
+        assert 32 < each["registers"] <= 255, each
+
+
+@pytest.mark.all
 @pytest.mark.slow
 def test_roofline() -> None:
     document = run("roofline", "--steps", "150", "--repetitions", "2", "--buffer-mb", "1")

@@ -90,6 +90,8 @@ def _statements(lines: list[str]) -> list[str]:
         if match:
             statements += [match[1], "{"]
             open_text = ""
+    if open_text or not statements:
+        raise UnknownPtx(open_text or "no program")
     return statements
 
 

@@ -6,6 +6,7 @@ of any version has them by these names.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_
 from dataclasses import dataclass
 from types import TracebackType
 
-from rltools_host.errors import BoardError, LinkLostError, MissingToolError
+from rltools_host.errors import BoardError, LinkLostError, MissingToolError, RltError
 
 LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
 OLDEST_DRIVER = 11010  # CUDA 11.1, of 2020, which knows the instructions (build/gpu.py)
@@ -22,7 +23,7 @@ OUT_OF_MEMORY, NO_DEVICE = 2, 100
 # Attributes of a device, and of a function.
 CAPABILITY_MAJOR, CAPABILITY_MINOR, MULTIPROCESSORS, SHARED_BYTES = 75, 76, 16, 97
 DYNAMIC_SHARED_BYTES = 8
-JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES, LOG_BYTES = 5, 6, 4096
+JIT_MAX_REGISTERS, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES, LOG_BYTES = 0, 5, 6, 4096
 WITHOUT_SETTING = 49152 - 16384  # shared memory that a launch may ask for without an attribute
 SIGNATURES: dict[str, tuple[type, ...]] = {
     "cuInit": (c_uint,),
@@ -125,7 +126,8 @@ class GpuMemory:
         return bytes(data)
 
     def free(self) -> None:
-        call("cuMemFree_v2", self.address)
+        with contextlib.suppress(LinkLostError):  # a GPU that gave up has nothing to free
+            call("cuMemFree_v2", self.address)
 
 
 def at(memory: GpuMemory, offset: int) -> c_uint64:
@@ -184,26 +186,23 @@ class Gpu:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
+        with contextlib.suppress(LinkLostError):
             if self._module:
                 call("cuModuleUnload", self._module)
             call("cuDevicePrimaryCtxRelease_v2", self._device)
-        except LinkLostError:
-            if error is None:
-                raise
 
     def free_bytes(self) -> int:
         free, total = c_size_t(), c_size_t()
         call("cuMemGetInfo_v2", byref(free), byref(total))
         return free.value
 
-    def load(self, ptx: bytes) -> None:
-        """Load a program, which the driver compiles."""
+    def load(self, ptx: bytes, registers: int) -> None:
+        """Load a program, which the driver compiles for so many registers of a thread."""
         log = ctypes.create_string_buffer(LOG_BYTES)
-        options = (c_int * 2)(JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES)
-        values = (c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
+        options = (c_int * 3)(JIT_MAX_REGISTERS, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES)
+        values = (c_void_p * 3)(registers, ctypes.addressof(log), LOG_BYTES)
         try:
-            call("cuModuleLoadDataEx", byref(self._module), ptx, 2, options, values)
+            call("cuModuleLoadDataEx", byref(self._module), ptx, 3, options, values)
         except LinkLostError as error:
             said = log.value.decode(errors="replace").strip()
             raise BoardError(
@@ -243,3 +242,13 @@ class Gpu:
         grid = (blocks, 1, 1, threads, 1, 1)
         call("cuLaunchKernel", function, *grid, shared_bytes, None, pointers, None)
         call("cuCtxSynchronize")
+
+
+def connected_gpu() -> str | None:
+    """Return the GPU's name, its driver and its free memory; None without one that can train."""
+    try:
+        with Gpu() as gpu:
+            free = f"{gpu.free_bytes() / 1e9:.1f} GB free"
+            return f"{gpu.info.name}, CUDA {gpu.info.driver_version}, {free}"
+    except RltError:
+        return None

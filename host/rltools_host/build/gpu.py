@@ -28,6 +28,10 @@ from rltools_host.tree import PROJECT, TREE
 ARCHITECTURE = "sm_75+ptx71"  # GPUs since 2018, with a driver since 2020
 SOURCE = "firmware/cuda/agents.cpp"
 FLAGS = ("-D__FP_FAST_FMAF", "-g0", "-nostdinc++", "-w")
+# Of a thread: two blocks of 288 share the 65,536 of a multiprocessor, and where it has 228 KB of
+# shared memory also that.
+REGISTERS = 112
+MOST_SHARED_BYTES = 112 * 1024
 DIGITS = 16  # hexadecimal digits of a digest
 
 

@@ -125,6 +125,7 @@ MODULES = {
     "browser": "playwright",
     "docs": "myst_nb",
     "unicorn": "unicorn",
+    "ptxas": "nvidia",
     "zig": "ziglang",
 }
 

@@ -51,6 +51,7 @@ GROUPS = {
     "browser": "Playwright, which drives Chromium in the tests of the page",
     "docs": "Sphinx, which builds the documentation and runs its tutorials",
     "unicorn": "Unicorn, which emulates a Cortex-M7",
+    "ptxas": "NVIDIA's assembler, which says what a GPU's program takes",
 }
 STAND_INS = {  # for system tools that are missing and may not be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",

@@ -18,8 +18,9 @@ from typing import Annotated
 import typer
 
 from rltools_host.boards.board_link import ConnectedPort, connected_ports
+from rltools_host.boards.gpu import connected_gpu
 from rltools_host.build import cmake, firmware, tools
-from rltools_host.build.boards import Board, list_boards
+from rltools_host.build.boards import GPU, Board, list_boards
 from rltools_host.build.toolchains import (
     BUILDERS,
     Tool,
@@ -190,6 +191,7 @@ class Summary:
     emulation_needs: list[str]
     flashed_with: str | None
     ports: list[ConnectedPort]
+    gpu: str | None  # its name, driver and free memory
 
 
 def summaries() -> list[Summary]:
@@ -222,6 +224,7 @@ def summary(board: Board) -> Summary:
         emulation_needs=missing_names(emulation),
         flashed_with=board.flasher,
         ports=connected_ports(board),
+        gpu=connected_gpu() if board.is_gpu else None,
     )
 
 
@@ -241,5 +244,6 @@ def summary_row(board: Summary) -> tuple[str, ...]:
         ready(board.emulation_needs) if board.emulated else "-",
         "yes" if board.flashed_with else "-",
         ", ".join(port.device for port in board.ports)
-        or ("none" if board.link == "serial" else "-"),
+        or board.gpu
+        or ("none" if board.link in ("serial", GPU) else "-"),
     )

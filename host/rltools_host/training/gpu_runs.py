@@ -18,10 +18,11 @@ from msgspec import structs
 
 from rltools_host.boards.gpu import Gpu, GpuMemory, OutOfGpuMemoryError, at
 from rltools_host.boards.messages import Identity, State
-from rltools_host.build.gpu import build_ptx
+from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, build_ptx
 from rltools_host.documents import LARGEST_U32
-from rltools_host.errors import Interrupted, RefusedError, RltError, UsageError
+from rltools_host.errors import Interrupted, LinkLostError, RefusedError, RltError, UsageError
 from rltools_host.interruption import Interruption
+from rltools_host.lines import plural
 from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
@@ -46,14 +47,16 @@ from rltools_host.training.progress import (
     Member,
     Screen,
 )
-from rltools_host.training.run import SAVE_EVERY_S, train
+from rltools_host.training.run import train
+from rltools_host.training.training_time import train_s_before
 from rltools_host.tree import command_line
 
 VERIFIED = 2  # runs of a group that are trained here as well
-MOST_SHARED_BYTES = 160 * 1024  # of a block; a GPU may have less
 LEFT_BYTES = 256 * 1024 * 1024  # of the GPU's memory, for its driver and other programs
 BUFFER_BYTES = 64 * 1024 * 1024  # for states on their way
 LAUNCH_S = 0.5  # between two looks at the agents
+# Saves on the way: no more often, and at most this part of the time.
+SAVE_EVERY_S, SAVE_SHARE = 60.0, 0.05
 REPORT = struct.Struct("<IIIIf")  # of firmware/cuda/agents.cpp
 FAULTS = ("", "a hyperparameter was refused", "a loss, an action or a number of the environment")
 NONE, NOT_FINITE = 0, 2
@@ -68,6 +71,7 @@ class Agent:
     plan: Plan
     report: tuple[int, int, int, int, float] = (0, 0, 0, 0, 0.0)
     folder: RunFolder | None = None  # once something of it is saved
+    train_s_before: float = 0.0  # in training, in earlier sessions
 
     @property
     def step(self) -> int:
@@ -194,7 +198,7 @@ class GpuRuns:
         all."""
         name = agents[0].plan.description.name
         shared = min(MOST_SHARED_BYTES, gpu.info.shared_bytes)
-        gpu.load(build_ptx(name, shared).read_bytes() + b"\\0")
+        gpu.load(build_ptx(name, shared).read_bytes(), REGISTERS)
         each = gpu.number("agent_bytes") + REPORT.size + len(agents[0].values)
         room = (gpu.free_bytes() - LEFT_BYTES - BUFFER_BYTES) // each
         if room < 1:
@@ -208,8 +212,14 @@ class GpuRuns:
             if self._interruption.requested:
                 break
             batch = agents[first : first + room]
-            with contextlib.closing(Population(gpu, batch)) as population:
-                learned += self._train_batch(gpu, population, batch)
+            try:
+                with contextlib.closing(Population(gpu, batch)) as population:
+                    learned += self._train_batch(gpu, population, batch)
+            except LinkLostError as error:
+                for agent in agents[first:]:
+                    agent.member.fail(error)
+                    self._ended(agent.member)
+                break
         return learned
 
     def _train_batch(
@@ -223,7 +233,7 @@ class GpuRuns:
         population.begin()
         last = max(agent.plan.steps for agent in agents)
         until = min(agent.plan.first_step for agent in agents)
-        chunk, saved_at = max(1, last // 1000), began
+        chunk, saved_at, save_s = max(1, last // 1000), began, 0.0
         while not self._interruption.requested and not all(
             agent.is_finished or agent.fault for agent in agents
         ):
@@ -233,9 +243,11 @@ class GpuRuns:
             now = time.monotonic()
             chunk = max(1, int(chunk * min(4.0, LAUNCH_S / max(now - launched, 1e-3))))
             self._show(agents, now - began)
-            if now - saved_at > SAVE_EVERY_S:
+            if now - saved_at > max(SAVE_EVERY_S, save_s / SAVE_SHARE):
                 self._save(gpu, population, agents, now - began)
-                saved_at = now
+                saved_at = time.monotonic()
+                save_s = saved_at - now
+                self._screen.activity(what)
         train_s = time.monotonic() - began
         self._verify(population, agents)
         self._save(gpu, population, agents, train_s)
@@ -341,12 +353,14 @@ class GpuRuns:
             state = "fault" if agent.fault else "paused"
             if agent.fault:
                 session = structs.replace(session, fault=FAULTS[agent.fault])
-            run = run_in_state(folder.content, state, agent.step, train_s, None, session)
+            whole_s = agent.train_s_before + train_s
+            run = run_in_state(folder.content, state, agent.step, whole_s, None, session)
+            run = structs.replace(run, checkpoint_train_s=run.train_s)
             text = (
                 f"trained on {gpu.info.name} from step {plan.first_step:,} to {agent.step:,}, "
-                f"{others:,} others beside it; there is no report on the way"
+                f"beside {plural(others, 'other run')}; a GPU does not report on the way"
             )
-            row = {"kind": "event", "time_s": train_s, "step": agent.step, "severity": 6}
+            row = {"kind": "event", "time_s": whole_s, "step": agent.step, "severity": 6}
             folder.append_metrics([{**row, "text": text}])
             versions = checkpoint_versions(run)
             files = {
@@ -408,6 +422,8 @@ def open_folder(agent: Agent, gpu: Gpu) -> RunFolder:
     folder.lock()
     folder.require_unchanged()
     remove_partials(folder.path)
+    rows = folder.truncate_metrics(plan.first_step)
+    agent.train_s_before = train_s_before(folder.content, plan.first_step, rows)
     folder.keep(*sources)
     folder.write(plan.with_resumed_save(started(plan, gpu, sources, folder.content)))
     return folder

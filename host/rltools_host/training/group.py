@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from typing import NotRequired, TypedDict
 
 from msgspec import structs
 
+from rltools_host.boards.gpu import Gpu
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import Interruption
@@ -48,6 +50,7 @@ from rltools_host.training.ray_cluster import RayCluster
 from rltools_host.tree import command_line, near_path
 
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
+WRITE_EVERY_S = 1.0  # group.json, which has a thousand runs and more, while they end
 MAX_LOSSES = 100  # of a group's runs, with nodes of a cluster; one that always ends its node fails
 MakeScreen = Callable[[GroupView], GroupScreen]
 
@@ -82,7 +85,10 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
             request, plan = plan_new(request)
         else:
             begun, plan = resume_group(request)
-        if asked.verify is not None and not plan.board.is_gpu:
+        if plan.board.is_gpu:
+            with Gpu():  # there is one, and its driver is new enough
+                pass
+        elif asked.verify is not None:
             raise UsageError(
                 f"--verify goes with a GPU, and not with --board {plan.board.name}: leave it out"
             )
@@ -160,7 +166,7 @@ class GroupTraining:
         self._cluster, self._losses = cluster, 0
         self._waiting: deque[Member] = deque()
         self._shared: dict[str, TrainingRequest] = {}
-        self._jobs = 1
+        self._jobs, self._written_at = 1, 0.0
         if self._make_env is None:
             self._jobs = jobs_on(cluster, plan, group.content.jobs)
         self._settings = {v.name: v.settings for v in group.variants}
@@ -281,8 +287,9 @@ class GroupTraining:
         self._look([member])
         if failed:
             member.state = FAILED
-        with contextlib.suppress(DiskError):  # it is written again in the end
-            self._update("training")
+        if failed or time.monotonic() - self._written_at > WRITE_EVERY_S:
+            with contextlib.suppress(DiskError):  # it is written again in the end
+                self._update("training")
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -291,6 +298,7 @@ class GroupTraining:
         return command_line("train", "--resume", near_path(self._group.path))
 
     def _update(self, state: str) -> None:
+        self._written_at = time.monotonic()
         content = self._group.content
         ended = content.ended if state == "training" else timestamp()
         self._group.write(

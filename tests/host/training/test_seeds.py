@@ -32,7 +32,7 @@ def test_seeds(text: str, expected: tuple[int, ...]) -> None:
         ("5-3", "the range 5-3 runs backwards"),
         ("1,0-2", "1 is given twice: give each seed once"),
         ("4294967296", "4294967296 is too large, the largest seed is 4294967295"),
-        ("0-1000", "these are more than 1,000 seeds"),
+        ("0-16384", "these are more than 16,384 seeds"),
     ],
 )
 def test_what_are_no_seeds(text: str, sentence: str) -> None:

@@ -1,0 +1,186 @@
+"""A group's runs on a GPU, whose driver is a stand-in here: it does what the instructions say, one
+thread after the other. No real GPU has run them.
+
+Unlike the tests of the kernels (tests/lib/kernels/block) these have the program as Zig compiles it:
+its barriers, its shared memory, and whose memory each thread reads."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import cuda_driver
+from group_calls import ENVIRONMENT, RLT
+from rltools_host.build import tools
+from rltools_host.commands import cli
+from rltools_host.runs.contents import Run
+from rltools_host.runs.folder import RunFolder
+
+pytestmark = [pytest.mark.all, pytest.mark.timeout(300)]
+
+# Steps of which the last ones learn: the stand-in takes some 20 ms for one.
+TD3 = ("pendulum-td3", "--steps", "330", "--set", "learning_starts=290")
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tools.ensure_group("zig")
+    return cuda_driver.build(tmp_path_factory.mktemp("driver"))
+
+
+def rlt(words: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RLT, *words],
+        env={**environment, **ENVIRONMENT},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+def train(driver: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    words = ("train", *words, "--no-tensorboard")
+    return rlt(words, cuda_driver.environment(driver, **variables))
+
+
+def run_of(path: Path) -> Run:
+    return RunFolder.open(path).content
+
+
+def trained_here(folder: Path, seed: int, *words: str) -> Run:
+    out = folder / f"here-{seed}"
+    more = ("--seed", str(seed), "--out", str(out), "--no-tensorboard")
+    assert cli.run(["train", *words, *more]) == 0
+    return run_of(out)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_reversed"),
+    [
+        (TD3, "1"),
+        (("pendulum-sac", "--steps", "120", "--set", "learning_starts=100"), ""),
+        (("cartpole-dqn", "--steps", "1100"), "1"),
+        (("crazyflie-ppo", "--steps", "8192"), "1"),
+    ],
+    ids=lambda given: given[0] if isinstance(given, tuple) else given,
+)
+def test_runs_on_a_gpu_end_with_this_machines_bits(
+    words: tuple[str, ...], is_reversed: str, driver: Path, tmp_path: Path
+) -> None:
+    """Whichever thread of a block goes first."""
+    group = tmp_path / "group"
+    more = ("--board", "cuda", "--seeds", "0,7", "--verify", "1", "--out", str(group))
+    done = train(driver, *words, *more, reversed=is_reversed)
+    assert done.returncode == 0, done.stderr
+    for seed in (0, 7):
+        run = run_of(group / f"s{seed}")
+        here = trained_here(tmp_path, seed, *words)
+        assert (run.state, run.board) == ("finished", "cuda")
+        assert (run.state_sha256, run.return_mean) == (here.state_sha256, here.return_mean)
+        assert run.sessions[0].port == "Stand-in GPU"
+    assert cli.run(["evaluate", str(group / "s7"), "--episodes", "2"]) == 0
+
+
+def test_a_pause_and_a_gpu_that_gives_up(driver: Path, tmp_path: Path) -> None:
+    """What is saved goes on, and the rest begins again."""
+    group = tmp_path / "group"
+    td3 = ("pendulum-td3", "--steps", "330", "--set", "learning_starts=150")
+    words = (*td3, "--board", "cuda", "--seeds", "0-1", "--out", str(group), "--no-tensorboard")
+    with subprocess.Popen(
+        [*RLT, "train", *words],
+        env={**cuda_driver.environment(driver), **ENVIRONMENT},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "seed 1: training" in line:
+                process.send_signal(signal.SIGTERM)
+                break
+        printed = process.stdout.read()
+    assert process.returncode == 130, printed
+    assert "2 saved on the way" in printed
+    paused = [run_of(group / f"s{seed}") for seed in (0, 1)]
+    assert [run.state for run in paused] == ["paused", "paused"]
+    assert all(0 < run.step < 330 for run in paused)
+
+    lost = train(driver, "--resume", str(group), falls_off_after="4")
+    assert lost.returncode != 0
+    assert "the GPU gave up: cuLaunchKernel returned 719, CUDA_ERROR_LAUNCH_FAILED" in lost.stdout
+    assert [run_of(group / f"s{seed}").step for seed in (0, 1)] == [run.step for run in paused]
+
+    done = train(driver, "--resume", str(group), "--verify", "2")
+    assert done.returncode == 0, done.stderr
+    for seed in (0, 1):
+        here = trained_here(tmp_path, seed, *td3)
+        assert run_of(group / f"s{seed}").state_sha256 == here.state_sha256
+
+
+def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:
+    """As by a driver that fuses no multiplication with an addition."""
+    translator = tmp_path / "unfused.py"
+    translator.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(cuda_driver.__file__).parent)!r})\n"
+        "import cuda_driver, ptx\n"
+        "fused = cuda_driver.translate\n"
+        "def unfused(text):\n"
+        "    module = fused(text)\n"
+        "    added = '#define fma_f32(x, y, z) add<f32>(mul<f32>(x, y), z)\\n'\n"
+        "    return ptx.PtxModule(added + module.text.replace('fma<f32>(', 'fma_f32('))\n"
+        "cuda_driver.translate = unfused\n"
+        "sys.exit(cuda_driver.main(*sys.argv[1:]))\n"
+    )
+    environment = cuda_driver.environment(driver)
+    environment["STAND_IN_CUDA_TRANSLATE"] = shlex.join([sys.executable, str(translator)])
+    group = tmp_path / "group"
+    words = ("--board", "cuda", "--seeds", "0-1", "--out", str(group), "--no-tensorboard")
+    done = rlt(("train", *TD3, *words), environment)
+    assert done.returncode != 0
+    assert "on the GPU, and with" in done.stderr
+    assert "nothing of this training is kept" in done.stderr
+    assert not list(group.glob("s*/save-*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "sentence"),
+    [
+        ((), {"devices": "0"}, "the NVIDIA driver finds no GPU"),
+        ((), {"version": "11000"}, "needs one of CUDA 11.1 or later: install a newer driver"),
+        ((), {"memory": "330000000"}, "has 330.0 MB left: end other programs there"),
+        (("--port", "COM3"), {}, "--port does not go with --board cuda"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    words: tuple[str, ...],
+    variables: dict[str, str],
+    sentence: str,
+    driver: Path,
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "group"
+    more = ("--board", "cuda", "--seeds", "0-1", "--out", str(out), *words)
+    done = train(driver, *TD3, *more, **variables)
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_gpu_is_for_groups_of_compiled_environments(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, sentence in (
+        (("pendulum-td3",), "trains many runs at once, and one alone is faster"),
+        (("ant-ppo", "--seeds", "0-1"), "ant-ppo needs mujoco, which a GPU has not"),
+        (("pendulum-td3", "--verify", "1"), "--verify goes with --seeds"),
+    ):
+        assert cli.run(["train", *words, "--board", "cuda"]) != 0
+        assert sentence in capsys.readouterr().err
+    assert cli.run(["train", "pendulum-td3", "--seeds", "0-1", "--verify", "1"]) != 0
+    assert "--verify goes with a GPU, and not with --board host" in capsys.readouterr().err
