@@ -33,7 +33,7 @@ from benchmarks import harness
 from benchmarks.harness import Json, MeasurementError, Row
 from rltools_host.boards.gpu import Gpu
 from rltools_host.build import experiments
-from rltools_host.build.gpu import build_ptx
+from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, build_ptx
 from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import MissingToolError, RefusedError, unknown_name
 from rltools_host.lines import aligned, plural
@@ -51,14 +51,14 @@ MEASURED = "pendulum-td3"
 SHARED = {
     "sm_75": 64 * 1024,
     "sm_86": 99 * 1024,
-    "sm_90": gpu_runs.MOST_SHARED_BYTES,
-    "sm_100": gpu_runs.MOST_SHARED_BYTES,
+    "sm_90": MOST_SHARED_BYTES,
+    "sm_100": MOST_SHARED_BYTES,
     "sm_120": 99 * 1024,
 }
 WARP = 32
 TWICE = "wide"  # instructions of 64 bits, which a GPU does in two
-REGISTERS = 65_536  # of a multiprocessor; a quarter for each of its schedulers
-SCHEDULERS, REGISTERS_AT_ONCE = 4, 8
+# A multiprocessor has as many schedulers, each with its own registers; a warp gets eight at once.
+SCHEDULERS, THEIR_REGISTERS, AT_ONCE = 4, 16_384, 8
 ASSEMBLER = "nvidia-cuda-nvcc"
 LIMIT_S = 600.0
 
@@ -101,7 +101,7 @@ def gpu(
 
 def counted(experiment: str) -> Row:
     """Return the instructions that a step of an agent issues, by what executes."""
-    path = build_ptx(experiment, gpu_runs.MOST_SHARED_BYTES)
+    path = build_ptx(experiment, MOST_SHARED_BYTES)
     ptx = path.read_text(encoding="utf-8")
     first, last = WINDOWS[experiment]
     with tempfile.TemporaryDirectory() as folder:
@@ -196,7 +196,8 @@ def assembly(ptxas: str | None, experiment: str, architecture: str) -> Row:
     """Return what a program takes on an architecture, in its version for such a GPU."""
     path = build_ptx(experiment, SHARED[architecture])
     row = {"title": experiment, "architecture": architecture}
-    command = [ptxas or "ptxas", "-v", f"-arch={architecture}", str(path), "-o", os.devnull]
+    command = [ptxas or "ptxas", "-v", f"-arch={architecture}", f"-maxrregcount={REGISTERS}"]
+    command += [str(path), "-o", os.devnull]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         return {**row, "error": f"{architecture}: {harness.last_line(result.stderr)}"}
@@ -218,12 +219,11 @@ def registers(log: str, threads: int) -> Row:
     used = re.search(r"Used (\d+) registers", kernels.get("train_agents", ""))
     if not used:
         raise RefusedError("ptxas -v does not say how many registers train_agents has")
-    # Each scheduler gets as many warps, rounded up, and a warp eight registers of a lane at once.
-    warps = -(-threads // WARP // SCHEDULERS) * SCHEDULERS
-    each = -(-int(used[1]) // REGISTERS_AT_ONCE) * REGISTERS_AT_ONCE
+    # As cuda_occupancy.h has it: a scheduler's registers are for whole warps.
+    each = -(-int(used[1]) // AT_ONCE) * AT_ONCE * WARP
     return {
         "registers": int(used[1]),
-        "starts": warps * WARP * each <= REGISTERS,
+        "blocks_by_registers": THEIR_REGISTERS // each * SCHEDULERS // (threads // WARP),
         "spilled_bytes": spilled,
         "saved_bytes": sum(saved.values()),
         "saving_functions": len(saved),
@@ -245,15 +245,13 @@ def predicted_lines(document: Mapping[str, Any]) -> list[str]:
     ]
     if not document["assembled"]:
         return [*lines, f"Registers need ptxas: pip install {ASSEMBLER}"]
-    columns = ("assembled", "for", "shared memory", "tile", "registers", "spilled", "saved")
-    lines += harness.table(columns, document["assembled"], assembled_cells)
-    if not all(row.get("starts", True) for row in document["assembled"]):
-        threads = document["rows"][0]["block_threads"]
-        lines += [f"(!) more than a block of {threads} threads can have: no GPU would start it."]
+    columns = ("assembled", "for", "shared memory", "tile", "registers", "blocks")
     return [
         *lines,
-        "spilled: bytes of a thread, by the kernels themselves; saved: by the functions that are "
-        "called by a pointer, of their caller's registers, which ptxas calls spills too.",
+        *harness.table((*columns, "spilled", "saved"), document["assembled"], assembled_cells),
+        "blocks: as many as a multiprocessor has registers for. spilled: bytes of a thread, by the "
+        "kernels themselves; saved: by functions that are called by a pointer, of their caller's "
+        "registers, which ptxas calls spills too.",
     ]
 
 
@@ -269,7 +267,7 @@ def counted_cells(row: Row) -> tuple[str, ...]:
 def assembled_cells(row: Row) -> tuple[str, ...]:
     return (
         *(row["architecture"], f"{row['shared_bytes']:,}", plural(row["rows_of_tile"], "row")),
-        f"{row['registers']}{'' if row['starts'] else ' (!)'}",
+        *(str(row["registers"]), str(row["blocks_by_registers"])),
         *(f"{row['spilled_bytes']:,}", f"{row['saved_bytes']:,} by {row['saving_functions']}"),
     )
 
@@ -279,8 +277,8 @@ def assembled_cells(row: Row) -> tuple[str, ...]:
 
 def measurement(found: Gpu, counts: list[int], steps: int) -> Row:
     """Return the rates of these numbers of agents, as many as fit."""
-    shared = min(gpu_runs.MOST_SHARED_BYTES, found.info.shared_bytes)
-    found.load(build_ptx(MEASURED, shared).read_bytes() + b"\0")
+    shared = min(MOST_SHARED_BYTES, found.info.shared_bytes)
+    found.load(build_ptx(MEASURED, shared).read_bytes() + b"\0", REGISTERS)
     request = TrainingRequest(experiment=MEASURED, board="cuda", seed=0, steps=steps, seeds=(0,))
     with open_plan(request) as plan:
         each = found.number("agent_bytes") + 256

@@ -66,6 +66,7 @@ const std::map<int, int> device_attributes = {
     {75, 9},                 // COMPUTE_CAPABILITY_MAJOR
     {76, 0},                 // COMPUTE_CAPABILITY_MINOR
     {81, 233472},            // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    {39, 2048},              // MAX_THREADS_PER_MULTIPROCESSOR
     {97, kOptInSharedBytes}  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 };
 constexpr int kMaxDynamicSharedBytes = 8;         // of CUfunction_attribute
@@ -330,6 +331,10 @@ int cuCtxSetCurrent(Device* context) {
     if (context != nullptr && !is_retained) return CUDA_ERROR_INVALID_CONTEXT;
     return give(&current, context);
   });
+}
+int cuCtxSetLimit(int limit, std::size_t) {
+  return call_in_context(
+      [&](Device&) { return limit == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
 }
 int cuCtxSynchronize() {
   return call_in_context([](Device&) { return CUDA_SUCCESS; });

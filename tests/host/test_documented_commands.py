@@ -229,6 +229,9 @@ REASONS = {
     "./rlt evaluate latest --gate steady-wind": LONGER,
     "./rlt adapt examples/fit/flight.csv --board qemu-stm32f405": "commands/test_adapt.py",
     "./rlt train quadrotor-ppo --set airframe=6": LONGER,
+    "./rlt train pendulum-td3 --board cuda --seeds 0-1023": (
+        "a GPU is needed; tests/host/training/test_gpu_runs.py has a stand-in for its driver"
+    ),
     "./rlt fly latest --px4 udp:127.0.0.1:18570 --starts 8": "PX4's tree is needed",
 }
 

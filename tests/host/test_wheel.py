@@ -273,7 +273,7 @@ def test_extras_are_the_groups_of_the_checkout() -> None:
     }
     assert set(extras) == set(tools.EXTRAS.values())
     # For its tests, and what it packs for others.
-    of_the_checkout = {"test", "browser", "docs", "lint", "esp-idf", tools.INSTALLER}
+    of_the_checkout = {"test", "browser", "docs", "lint", "esp-idf", "ptxas", tools.INSTALLER}
     assert set(groups) == {*tools.EXTRAS, *of_the_checkout}
     assert set(MODULES) == {*tools.GROUPS, *tools.STAND_INS}
 

@@ -22,6 +22,9 @@ OLDEST_CAPABILITY = (7, 5)
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
 # Attributes of a device, and of a function.
 CAPABILITY_MAJOR, CAPABILITY_MINOR, MULTIPROCESSORS, SHARED_BYTES = 75, 76, 16, 97
+THREADS_OF_MULTIPROCESSOR = 39
+# Of each thread, also of those that functions called by a pointer take, which no assembler knows.
+LIMIT_OF_STACK, STACK_BYTES = 0, 8192
 DYNAMIC_SHARED_BYTES = 8
 JIT_MAX_REGISTERS, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES, LOG_BYTES = 0, 5, 6, 4096
 WITHOUT_SETTING = 49152 - 16384  # shared memory that a launch may ask for without an attribute
@@ -35,6 +38,7 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
     "cuDevicePrimaryCtxRetain": (POINTER(c_void_p), c_int),
     "cuDevicePrimaryCtxRelease_v2": (c_int,),
     "cuCtxSetCurrent": (c_void_p,),
+    "cuCtxSetLimit": (c_int, c_size_t),
     "cuCtxSynchronize": (),
     "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
     "cuMemAlloc_v2": (POINTER(c_uint64), c_size_t),
@@ -68,8 +72,8 @@ class GpuInfo:
     name: str
     driver: int  # of CUDA: 1000 times its major version, and 10 times its minor one
     capability: tuple[int, int]
-    multiprocessors: int
     shared_bytes: int  # that a block may have
+    resident_threads: int  # for which the driver keeps stacks
 
     @property
     def driver_version(self) -> str:
@@ -150,13 +154,14 @@ class Gpu:
             name.value.decode(errors="replace"),
             version.value,
             (self._attribute(CAPABILITY_MAJOR), self._attribute(CAPABILITY_MINOR)),
-            self._attribute(MULTIPROCESSORS),
             self._attribute(SHARED_BYTES),
+            self._attribute(MULTIPROCESSORS) * self._attribute(THREADS_OF_MULTIPROCESSOR),
         )
         self._require_new_enough()
         context = c_void_p()
         call("cuDevicePrimaryCtxRetain", byref(context), self._device)
         call("cuCtxSetCurrent", context)
+        call("cuCtxSetLimit", LIMIT_OF_STACK, STACK_BYTES)
         self._module = c_void_p()
 
     def _attribute(self, number: int) -> int:
@@ -192,9 +197,10 @@ class Gpu:
             call("cuDevicePrimaryCtxRelease_v2", self._device)
 
     def free_bytes(self) -> int:
+        """Return the free memory; the stacks of a kernel's threads are yet to be taken of it."""
         free, total = c_size_t(), c_size_t()
         call("cuMemGetInfo_v2", byref(free), byref(total))
-        return free.value
+        return max(0, free.value - self.info.resident_threads * STACK_BYTES)
 
     def load(self, ptx: bytes, registers: int) -> None:
         """Load a program, which the driver compiles for so many registers of a thread."""

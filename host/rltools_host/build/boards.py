@@ -170,7 +170,11 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
         file=file,
         title=text(section, "title"),
         address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
-        provides=(*toolchain.provides, *(names(section, "provides") or ())),
+        # The programs of a GPU are not the toolchain's.
+        provides=(
+            *(() if text(link, "kind") == GPU else toolchain.provides),
+            *(names(section, "provides") or ()),
+        ),
         takes_threads=bool(section.get("takes_threads", False)),
         device=text(section, "device"),
         device_header=text(section, "device_header"),

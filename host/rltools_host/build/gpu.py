@@ -12,37 +12,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rltools_host.build import cmake, tools
+from rltools_host.build.boards import load_board
 from rltools_host.build.experiments import (
     build_description,
     header_of,
     require_experiment,
-    requirements,
     texts_of,
 )
-from rltools_host.build.native import COMPILER_GROUP, PROVIDES, subject_of_header, zig_words
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.build.native import COMPILER_GROUP, subject_of_header, zig_words
+from rltools_host.errors import BuildError
 from rltools_host.files import write_atomically
 from rltools_host.lines import aside
 from rltools_host.tree import PROJECT, TREE
 
+BOARD = "cuda"
 ARCHITECTURE = "sm_75+ptx71"  # GPUs since 2018, with a driver since 2020
 SOURCE = "firmware/cuda/agents.cpp"
 FLAGS = ("-D__FP_FAST_FMAF", "-g0", "-nostdinc++", "-w")
-# Of a thread: two blocks of 288 share the 65,536 of a multiprocessor, and where it has 228 KB of
-# shared memory also that.
-REGISTERS = 112
+# Of a thread. Two blocks of 9 warps share a multiprocessor then: each of its four schedulers has
+# 16,384 registers, for 5 warps. Where it has 228 KB of shared memory they also share that.
+REGISTERS = 96
 MOST_SHARED_BYTES = 112 * 1024
 DIGITS = 16  # hexadecimal digits of a digest
-
-
-def require_gpu_can_train(experiment: str) -> None:
-    """Raise UsageError if the experiment needs what a GPU has not."""
-    require_experiment(experiment)
-    if needed := [word for word in requirements(experiment) if word not in PROVIDES]:
-        raise UsageError(
-            f"{experiment} needs {', '.join(needed)}, which a GPU has not: train it with "
-            "--board host"
-        )
 
 
 def build_ptx(experiment: str, shared_bytes: int) -> Path:
@@ -51,7 +42,7 @@ def build_ptx(experiment: str, shared_bytes: int) -> Path:
     Its name is the digest of all that it is made from: Zig writes either the names of the headers
     that it has read, or the instructions.
     """
-    require_gpu_can_train(experiment)
+    require_experiment(experiment, load_board(BOARD))
     cmake.require_place()
     tools.ensure_group(COMPILER_GROUP)
     directory = PROJECT.build / "cuda" / experiment
@@ -73,6 +64,11 @@ def build_ptx(experiment: str, shared_bytes: int) -> Path:
         for other in earlier:
             other.unlink(missing_ok=True)
     return path
+
+
+def program_of(experiment: str, shared_bytes: int) -> bytes:
+    """Return the text of the program, built where necessary."""
+    return build_ptx(experiment, shared_bytes).read_bytes()
 
 
 def flags_of(experiment: str, shared_bytes: int) -> list[str]:

@@ -15,7 +15,9 @@ from rltools_host.tree import TREE
 
 EXAMPLE = "bench train --quick"
 CONTEXT = {"allow_interspersed_args": False}  # options behind the name are the benchmark's
-BENCHMARKS = ("train", "ppo", "inference", "vertical", "roofline", "neon", "any-airframe", "web")
+BENCHMARKS = (
+    *("train", "ppo", "inference", "vertical", "roofline", "neon", "gpu", "any-airframe", "web"),
+)
 
 
 def command(
@@ -41,6 +43,7 @@ def command(
     - vertical: the same training on every device that is here
     - roofline: a TD3 step beside the core's peak, by phase
     - neon: the kernels' loops on Arm cores, as LLVM's models predict them
+    - gpu: training on a GPU or, without one, a prediction from its instructions
     - any-airframe: flights of airframes that no training saw, beside RAPTOR
     - web: the page that trains in the browser, in Chromium
 

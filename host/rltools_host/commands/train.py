@@ -264,7 +264,6 @@ def command(
     verify: Annotated[
         int | None,
         typer.Option(
-            min=0,
             metavar="N",
             help="With --board cuda: runs that are trained here as well, to compare. [default: 2]",
         ),

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from rltools_host.boards.gpu import Gpu, GpuMemory, OutOfGpuMemoryError, at
 from rltools_host.boards.messages import Identity, State
-from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, build_ptx
+from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, program_of
 from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import Interrupted, LinkLostError, RefusedError, RltError, UsageError
 from rltools_host.interruption import Interruption
@@ -49,7 +49,6 @@ from rltools_host.training.progress import (
 )
 from rltools_host.training.run import train
 from rltools_host.training.training_time import train_s_before
-from rltools_host.tree import command_line
 
 VERIFIED = 2  # runs of a group that are trained here as well
 LEFT_BYTES = 256 * 1024 * 1024  # of the GPU's memory, for its driver and other programs
@@ -198,7 +197,7 @@ class GpuRuns:
         all."""
         name = agents[0].plan.description.name
         shared = min(MOST_SHARED_BYTES, gpu.info.shared_bytes)
-        gpu.load(build_ptx(name, shared).read_bytes(), REGISTERS)
+        gpu.load(program_of(name, shared), REGISTERS)
         each = gpu.number("agent_bytes") + REPORT.size + len(agents[0].values)
         room = (gpu.free_bytes() - LEFT_BYTES - BUFFER_BYTES) // each
         if room < 1:
@@ -378,13 +377,10 @@ class GpuRuns:
             member.activity = ""
             if agent.fault:
                 cause = f"{FAULTS[agent.fault]} is not finite" if agent.fault == NOT_FINITE else ""
-                command = command_line(
-                    "train", "--board", DEFAULT_BOARD, "--seed", str(member.seed)
-                )
                 member.fail(
                     RefusedError(
-                        f"{cause or FAULTS[agent.fault]} at step {agent.step:,}: `{command}` with "
-                        "the same settings says which"
+                        f"{cause or FAULTS[agent.fault]} at step {agent.step:,}: the same run with "
+                        f"--board {DEFAULT_BOARD} says which"
                     )
                 )
             elif member.state != FAILED:

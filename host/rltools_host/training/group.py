@@ -85,6 +85,8 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
             request, plan = plan_new(request)
         else:
             begun, plan = resume_group(request)
+        if asked.verify is not None and asked.verify < 0:
+            raise UsageError(f"--verify {asked.verify}: give 0 or more runs")
         if plan.board.is_gpu:
             with Gpu():  # there is one, and its driver is new enough
                 pass

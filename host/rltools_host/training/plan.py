@@ -268,7 +268,7 @@ def make_plan(
         require_empty(request.out)
     require_threads(request, board)
     if board.is_gpu:
-        require_gpu(request, experiment, server)
+        require_gpu(request, server)
     cmake.require_program(board)
     built = request.built
     description = (
@@ -468,12 +468,8 @@ def require_player(
         )
 
 
-def require_gpu(
-    request: TrainingRequest, experiment: str, server: EnvironmentServer | None
-) -> None:
+def require_gpu(request: TrainingRequest, server: EnvironmentServer | None) -> None:
     """Raise UsageError if a GPU cannot train this."""
-    from rltools_host.build.gpu import require_gpu_can_train  # with NumPy, which takes a while
-
     if request.port is not None:
         raise UsageError("--port does not go with --board cuda, which is a GPU of this machine")
     if server is not None:
@@ -481,7 +477,6 @@ def require_gpu(
             "a task of Gymnasium's is played in Python, which a GPU does not run: train it with "
             f"--board {DEFAULT_BOARD}"
         )
-    require_gpu_can_train(experiment)
 
 
 def has_learned(plan: Plan) -> bool:

@@ -53,7 +53,7 @@ def test_a_board_that_does_not_fit_is_one_sentence(
         experiments.describe("robot-arm", board)
     assert str(error.value) == (
         f"robot-arm is not for {board.name}, which does not provide hosted: "
-        "boards that fit: host, host-block, host-threads"
+        "boards that fit: cuda, host, host-block, host-threads"
     )
 
 
