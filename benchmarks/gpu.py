@@ -278,7 +278,7 @@ def assembled_cells(row: Row) -> tuple[str, ...]:
 def measurement(found: Gpu, counts: list[int], steps: int) -> Row:
     """Return the rates of these numbers of agents, as many as fit."""
     shared = min(MOST_SHARED_BYTES, found.info.shared_bytes)
-    found.load(build_ptx(MEASURED, shared).read_bytes() + b"\0", REGISTERS)
+    found.load(build_ptx(MEASURED, shared).read_bytes(), REGISTERS)
     request = TrainingRequest(experiment=MEASURED, board="cuda", seed=0, steps=steps, seeds=(0,))
     with open_plan(request) as plan:
         each = found.number("agent_bytes") + 256

@@ -24,7 +24,7 @@ namespace block {
 constexpr int kThreads = 256;            // that share the operations: 8 warps
 constexpr int kMaxTaskBytes = 1024;      // of a task with what it has captured
 constexpr int kMaxCopied = 1024;         // numbers that the leader gives to a task, or gets from it
-constexpr int kMinElementsToShare = 32;  // fewer take the leader no longer than a phase
+constexpr int kMinElementsToShare = 16;  // fewer take the leader no longer than a phase
 
 // What the threads have in common.
 struct Threads {
