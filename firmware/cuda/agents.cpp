@@ -59,9 +59,8 @@ enum class Fault : std::uint32_t {
 
 // What an agent has done, for the host to read while others train.
 struct Report {
-  std::uint32_t step, updates, is_finished;
+  std::uint32_t step, is_finished;
   Fault fault;
-  float last_return;
 };
 
 struct Agent {
@@ -122,7 +121,7 @@ extern "C" __attribute__((nvptx_kernel)) void initialize_agents(Agent* agents,
       if (!training.hyperparameters.set_bits(i, bits)) agent.fault = Fault::hyperparameter;
     }
     agent.hyperparameters = training.hyperparameters;
-    if (agent.fault == Fault::none) initialize(device, training);
+    initialize(device, training);
   });
 }
 
@@ -133,9 +132,7 @@ extern "C" __attribute__((nvptx_kernel)) void train_agents(Agent* agents, std::u
     while (agent.fault == Fault::none && !finished(training) && steps_done(training) < steps) {
       if (!train_step(device, training).finite) agent.fault = Fault::not_finite;
     }
-    const auto& progress = training.learner.progress;
-    reports[agent_index()] = {progress.step, progress.updates, finished(training) ? 1u : 0u,
-                              agent.fault, static_cast<float>(progress.last_return)};
+    reports[agent_index()] = {steps_done(training), finished(training) ? 1u : 0u, agent.fault};
   });
 }
 

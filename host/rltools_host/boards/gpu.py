@@ -124,9 +124,10 @@ class GpuMemory:
     def write(self, data: bytes) -> None:
         call("cuMemcpyHtoD_v2", self.address, data, len(data))
 
-    def read(self) -> bytes:
-        data = (c_char * self.size)()
-        call("cuMemcpyDtoH_v2", data, self.address, self.size)
+    def read(self, size: int) -> bytes:
+        """Return the first bytes."""
+        data = (c_char * size)()
+        call("cuMemcpyDtoH_v2", data, self.address, size)
         return bytes(data)
 
     def free(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,13 @@ from rltools_host.boards.gpu import Gpu, GpuMemory, OutOfGpuMemoryError, at
 from rltools_host.boards.messages import Identity, State
 from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, program_of
 from rltools_host.documents import LARGEST_U32
-from rltools_host.errors import Interrupted, LinkLostError, RefusedError, RltError, UsageError
+from rltools_host.errors import (
+    Interrupted,
+    RefusedError,
+    RltError,
+    TrainingFaultError,
+    UsageError,
+)
 from rltools_host.interruption import Interruption
 from rltools_host.lines import plural
 from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
@@ -56,9 +63,12 @@ BUFFER_BYTES = 64 * 1024 * 1024  # for states on their way
 LAUNCH_S = 0.5  # between two looks at the agents
 # Saves on the way: no more often, and at most this part of the time.
 SAVE_EVERY_S, SAVE_SHARE = 60.0, 0.05
-REPORT = struct.Struct("<IIIIf")  # of firmware/cuda/agents.cpp
-FAULTS = ("", "a hyperparameter was refused", "a loss, an action or a number of the environment")
-NONE, NOT_FINITE = 0, 2
+REPORT = struct.Struct("<III")  # of firmware/cuda/agents.cpp: step, is_finished, fault
+FAULTS = (
+    "",
+    "a hyperparameter was refused",
+    "a loss, an action or a number of the environment is not finite",
+)
 
 
 @dataclass
@@ -68,7 +78,7 @@ class Agent:
     member: Member
     request: TrainingRequest
     plan: Plan
-    report: tuple[int, int, int, int, float] = (0, 0, 0, 0, 0.0)
+    report: tuple[int, int, int] = (0, 0, 0)
     folder: RunFolder | None = None  # once something of it is saved
     train_s_before: float = 0.0  # in training, in earlier sessions
 
@@ -78,11 +88,11 @@ class Agent:
 
     @property
     def is_finished(self) -> bool:
-        return bool(self.report[2])
+        return bool(self.report[1])
 
     @property
     def fault(self) -> int:
-        return self.report[3]
+        return self.report[2]
 
     @property
     def values(self) -> bytes:
@@ -104,12 +114,13 @@ class Population:
         self.state_bytes = agents[0].plan.description.bytes_of["state"]
         if gpu.number("report_bytes") != REPORT.size:
             raise UsageError("the program's reports are of another version: delete build/cuda")
-        self._rows = max(1, BUFFER_BYTES // self.state_bytes)  # of states at once
+        at_once = BUFFER_BYTES // self.state_bytes
+        self._rows = max(1, min(at_once, len(agents)))  # of states on their way
         self._memory: list[GpuMemory] = []
         try:
             self._place = self._allocate(self._agent_bytes * len(agents))
             self._reports = self._allocate(REPORT.size * len(agents))
-            self._states = self._allocate(self.state_bytes * min(self._rows, len(agents)))
+            self._states = self._allocate(self.state_bytes * self._rows)
             self._values = self._allocate(len(agents[0].values) * len(agents))
         except BaseException:
             self.close()
@@ -140,15 +151,18 @@ class Population:
     def train(self, until: int) -> None:
         """Train all agents until so many steps are done, or the end."""
         self._run("train_agents", 0, len(self._agents), until, self._reports)
-        rows = REPORT.iter_unpack(self._reports.read())
+        rows = REPORT.iter_unpack(self._reports.read(self._reports.size))
         for agent, report in zip(self._agents, rows, strict=True):
             agent.report = report
 
-    def states(self, indices: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    def states(self, first: int, count: int) -> Iterator[bytes]:
         """Yield the training states of these agents: a checkpoint's payload each."""
-        for index in indices:
-            self._run("read_states", index, 1, self._states, self.state_bytes)
-            yield index, self._states.read()[: self.state_bytes]
+        size = self.state_bytes
+        for begin in range(first, first + count, self._rows):
+            rows = min(self._rows, first + count - begin)
+            self._run("read_states", begin, rows, self._states, size)
+            data = self._states.read(rows * size)
+            yield from (data[row * size : (row + 1) * size] for row in range(rows))
 
 
 class GpuRuns:
@@ -159,35 +173,34 @@ class GpuRuns:
         screen: GroupScreen,
         interruption: Interruption,
         ended: Callable[[Member], None],
-        scratch: Path,
         verified: int | None,
         finishing: Runs,
     ) -> None:
         self._screen = screen
         self._interruption = interruption
         self._ended = ended
-        self._scratch = scratch
         self._verified = VERIFIED if verified is None else verified
         self._finishing = finishing
 
     def train(self, next_run: Next) -> None:
         """Train all runs, or to a pause."""
-        waiting = list(iter(next_run, None))
-        learned: list[tuple[Member, TrainingRequest]] = []
+        learned: list[Agent] = []  # before a pause
         by_experiment: dict[str, list[Agent]] = {}
-        for member, request in waiting:
+        for member, request in iter(next_run, None):
             with open_plan(request) as plan:
                 agent = Agent(member, request, plan)
             if has_learned(plan):
-                learned.append((member, request))
+                learned.append(agent)
             else:
                 by_experiment.setdefault(plan.description.name, []).append(agent)
+        self._verify(learned, lambda index: checkpoint_of_save(learned[index]).state_sha256)
+        complete = [(agent.member, agent.request) for agent in learned]
         for agents in by_experiment.values():
             with Gpu() as gpu:
-                learned += self._train_experiment(gpu, agents)
+                complete += self._train_experiment(gpu, agents)
         if not self._interruption.requested:
             self._screen.activity("evaluating what the GPU has trained")
-            following = iter(learned)
+            following = iter(complete)
             self._finishing.train(lambda: next(following, None))
 
     def _train_experiment(
@@ -211,14 +224,8 @@ class GpuRuns:
             if self._interruption.requested:
                 break
             batch = agents[first : first + room]
-            try:
-                with contextlib.closing(Population(gpu, batch)) as population:
-                    learned += self._train_batch(gpu, population, batch)
-            except LinkLostError as error:
-                for agent in agents[first:]:
-                    agent.member.fail(error)
-                    self._ended(agent.member)
-                break
+            with contextlib.closing(Population(gpu, batch)) as population:
+                learned += self._train_batch(gpu, population, batch)
         return learned
 
     def _train_batch(
@@ -248,7 +255,13 @@ class GpuRuns:
                 save_s = saved_at - now
                 self._screen.activity(what)
         train_s = time.monotonic() - began
-        self._verify(population, agents)
+        finished = [index for index, agent in enumerate(agents) if agent.is_finished]
+
+        def hash_of(number: int) -> str:
+            (payload,) = population.states(finished[number], 1)
+            return checkpoint_of(agents[finished[number]], payload).state_sha256
+
+        self._verify([agents[index] for index in finished], hash_of)
         self._save(gpu, population, agents, train_s)
         return self._settle(agents)
 
@@ -273,23 +286,20 @@ class GpuRuns:
 
     # -- what comes back ---------------------------------------------------------------------------
 
-    def _verify(self, population: Population, agents: Sequence[Agent]) -> None:
-        """Train a sample of the finished runs here; raise RefusedError unless they end alike."""
-        finished = [index for index, agent in enumerate(agents) if agent.is_finished]
-        count = min(self._verified, len(finished))
-        sample = [finished[len(finished) * number // count] for number in range(count)]
-        for index, payload in population.states(sample):
+    def _verify(self, agents: Sequence[Agent], hash_of: Callable[[int], str]) -> None:
+        """Train a sample of finished runs here; raise RefusedError unless they end alike."""
+        count = min(self._verified, len(agents))
+        for index in (len(agents) * number // count for number in range(count)):
             if self._interruption.requested:
                 return
-            agent = agents[index]
-            self._screen.activity(f"training {agent.member.title} here, to compare")
-            ours = self._trained_here(agent)
-            theirs = checkpoint_of(agent, payload).state_sha256
+            title = agents[index].member.title
+            self._screen.activity(f"training {title} here, to compare")
+            ours, theirs = self._trained_here(agents[index]), hash_of(index)
             if ours is not None and ours != theirs:
                 raise RefusedError(
-                    f"{agent.member.title} ended with state {theirs[:16]}… on the GPU, and with "
-                    f"{ours[:16]}… on this machine: nothing of this training is kept. Train with "
-                    "--board host, and report it with the output of `rlt doctor`"
+                    f"{title} ended with state {theirs[:16]}… on the GPU, and with {ours[:16]}… on "
+                    "this machine: no run of this training is completed. Train with --board host, "
+                    "and report it with the output of `rlt doctor`"
                 )
 
     def _trained_here(self, agent: Agent) -> str | None:
@@ -304,32 +314,34 @@ class GpuRuns:
             values = agent.plan.hyperparameters
             names = {"seed", "steps", "eval_freq", "n_eval_episodes"}
             kept = tuple(f"{name}={values[name]}" for name in values if name not in names)
-        request = replace(
-            agent.request,
-            experiment=agent.plan.description.name,
-            board=DEFAULT_BOARD,
-            seed=agent.plan.seed,
-            steps=agent.plan.steps,
-            settings=(*kept, *sets),
-            resume=None,
-            restarts=False,
-            tensorboard=False,
-            out=self._scratch / f"{'-'.join(agent.member.name.folder.parts)}-here",
-        )
-        try:
-            document = train(request, Screen)
-        except Interrupted:
-            self._interruption.requested = True
-            return None
-        return document["state_sha256"]
+        with tempfile.TemporaryDirectory() as folder:
+            request = replace(
+                agent.request,
+                experiment=agent.plan.description.name,
+                board=DEFAULT_BOARD,
+                seed=agent.plan.seed,
+                steps=agent.plan.steps,
+                settings=(*kept, *sets),
+                resume=None,
+                restarts=False,
+                tensorboard=False,
+                wandb=None,
+                out=Path(folder) / "run",
+            )
+            try:
+                return train(request, Screen)["state_sha256"]
+            except Interrupted:
+                self._interruption.requested = True
+                return None
 
     def _save(
         self, gpu: Gpu, population: Population, agents: Sequence[Agent], train_s: float
     ) -> None:
-        """Save the states in the runs' folders."""
+        """Save the states in the runs' folders. What was saved before a fault stays."""
         self._screen.activity(f"saving {len(agents):,} runs")
-        for index, payload in population.states(range(len(agents))):
-            agent = agents[index]
+        for agent, payload in zip(agents, population.states(0, len(agents)), strict=True):
+            if agent.fault:
+                continue
             try:
                 self._save_one(gpu, agent, payload, train_s, len(agents) - 1)
             except RltError as error:
@@ -349,11 +361,8 @@ class GpuRuns:
             session = structs.replace(
                 folder.content.sessions[-1], last_step=agent.step, train_s=train_s
             )
-            state = "fault" if agent.fault else "paused"
-            if agent.fault:
-                session = structs.replace(session, fault=FAULTS[agent.fault])
             whole_s = agent.train_s_before + train_s
-            run = run_in_state(folder.content, state, agent.step, whole_s, None, session)
+            run = run_in_state(folder.content, "paused", agent.step, whole_s, None, session)
             run = structs.replace(run, checkpoint_train_s=run.train_s)
             text = (
                 f"trained on {gpu.info.name} from step {plan.first_step:,} to {agent.step:,}, "
@@ -376,10 +385,9 @@ class GpuRuns:
             member = agent.member
             member.activity = ""
             if agent.fault:
-                cause = f"{FAULTS[agent.fault]} is not finite" if agent.fault == NOT_FINITE else ""
                 member.fail(
-                    RefusedError(
-                        f"{cause or FAULTS[agent.fault]} at step {agent.step:,}: the same run with "
+                    TrainingFaultError(
+                        f"{FAULTS[agent.fault]} at step {agent.step:,}: the same run with "
                         f"--board {DEFAULT_BOARD} says which"
                     )
                 )
@@ -404,6 +412,12 @@ def checkpoint_of(agent: Agent, payload: bytes) -> Checkpoint:
         hyperparameters=plan.hyperparameters,
         learning=plan.description.learning,
     )
+
+
+def checkpoint_of_save(agent: Agent) -> Checkpoint:
+    checkpoint = agent.plan.checkpoint
+    assert checkpoint is not None
+    return checkpoint
 
 
 def open_folder(agent: Agent, gpu: Gpu) -> RunFolder:

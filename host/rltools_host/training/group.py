@@ -18,7 +18,14 @@ from typing import NotRequired, TypedDict
 from msgspec import structs
 
 from rltools_host.boards.gpu import Gpu
-from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
+from rltools_host.errors import (
+    DiskError,
+    Interrupted,
+    LinkLostError,
+    RefusedError,
+    RltError,
+    UsageError,
+)
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import Interruption
 from rltools_host.runs.contents import Figures
@@ -201,6 +208,12 @@ class GroupTraining:
         try:
             with scratch_folder(self._group.path / SCRATCH, *self._programs) as scratch:
                 self._train_all(scratch, make_screen)
+        except LinkLostError as error:
+            self._update("failed")
+            raise LinkLostError(f"{error}; go on with `{self._resume_command}`") from None
+        except RefusedError:
+            self._update("failed")
+            raise
         except KeyboardInterrupt:
             self._look(m for m in self._members if m.is_running or m.state == WAITING)
             self._update("interrupted")
@@ -249,7 +262,6 @@ class GroupTraining:
 
                 runs = GpuRuns(
                     *(screen, self._interruption, self._ended),
-                    scratch=scratch,
                     verified=self._asked.verify,
                     finishing=runs,
                 )

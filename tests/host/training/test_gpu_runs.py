@@ -119,7 +119,8 @@ def test_a_pause_and_a_gpu_that_gives_up(driver: Path, tmp_path: Path) -> None:
 
     lost = train(driver, "--resume", str(group), falls_off_after="4")
     assert lost.returncode != 0
-    assert "the GPU gave up: cuLaunchKernel returned 719, CUDA_ERROR_LAUNCH_FAILED" in lost.stdout
+    assert "the GPU gave up: cuLaunchKernel returned 719, CUDA_ERROR_LAUNCH_FAILED" in lost.stderr
+    assert f"rlt train --resume {group}" in lost.stderr
     assert [run_of(group / f"s{seed}").step for seed in (0, 1)] == [run.step for run in paused]
 
     done = train(driver, "--resume", str(group), "--verify", "2")
@@ -151,7 +152,7 @@ def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:
     done = rlt(("train", *TD3, *words), environment)
     assert done.returncode != 0
     assert "on the GPU, and with" in done.stderr
-    assert "nothing of this training is kept" in done.stderr
+    assert "no run of this training is completed" in done.stderr
     assert not list(group.glob("s*/save-*"))
 
 
@@ -187,5 +188,8 @@ def test_a_gpu_is_for_groups_of_compiled_environments(capsys: pytest.CaptureFixt
     ):
         assert cli.run(["train", *words, "--board", "cuda"]) != 0
         assert sentence in capsys.readouterr().err
+    words = ["pendulum-td3", "--board", "cuda", "--search", "learning_rate=1e-4..1e-2"]
+    assert cli.run(["tune", *words]) != 0
+    assert "a tuning's trials do not train on board cuda yet" in capsys.readouterr().err
     assert cli.run(["train", "pendulum-td3", "--seeds", "0-1", "--verify", "1"]) != 0
     assert "--verify goes with a GPU, and not with --board host" in capsys.readouterr().err
