@@ -49,12 +49,18 @@ def assembler() -> str:
 @pytest.mark.parametrize(
     ("experiment", "architectures"),
     [
-        ("pendulum-td3", tuple(SHARED)),
-        ("crazyflie-ppo", ("sm_90",)),
+        ("pendulum-td3", ("sm_75", "sm_90", "sm_120")),
         *(
             pytest.param(name, tuple(SHARED), marks=pytest.mark.slow)
             for name in (
-                *("pendulum-sac", "pendulum-ppo", "cartpole-ppo", "cartpole-dqn", "acrobot-ppo"),
+                *(
+                    "pendulum-td3",
+                    "pendulum-sac",
+                    "pendulum-ppo",
+                    "cartpole-ppo",
+                    "cartpole-dqn",
+                    "acrobot-ppo",
+                ),
                 *("acrobot-dqn", "quadrotor-td3", "quadrotor-sac", "quadrotor-ppo"),
                 *("crazyflie-ppo", "racing-car-sac"),
             )

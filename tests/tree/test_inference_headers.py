@@ -36,9 +36,10 @@ int run(std::uint32_t now, const std::uint8_t* image, std::uint32_t bytes, float
   return static_cast<int>(status);
 }}
 """
-# One board for each device that CMake builds for, but for those with the machine's own vectors.
+# One board for each device that CMake builds for, but for those with the machine's own vectors, and
+# a GPU's, which does not deploy.
 DEVICES = {board.device: board for board in list_boards() if board.toolchain.builder == "cmake"}
-FREE_OF_VENDORS = sorted(set(DEVICES) - {"Host", "HostThreads", "HostBlas"})
+FREE_OF_VENDORS = sorted(set(DEVICES) - {"Host", "HostThreads", "Block"})
 # Those that no board of CMake has: the header, and a toolchain of such processors.
 OTHER_DEVICES = {
     "XtensaLx106": ("rltools/devices/xtensa_lx106.h", "xtensa-lx106-elf"),
