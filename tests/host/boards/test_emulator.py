@@ -18,10 +18,12 @@ from rltools_host.tree import command_line
 HOST, EMULATED = load_board("host"), load_board("qemu-cortex-m7")
 
 
-# Connects to the port that its arguments name, as QEMU does.
+# Connects to the port that its arguments name, and stays when that is closed, as QEMU does.
 CONNECT = """
 port=$(printf "%s\\n" "$@" | sed -n "s/.*port=\\([0-9]*\\).*/\\1/p")
-exec {python} -c "import socket; s = socket.create_connection(('127.0.0.1', $port)); s.recv(1)"
+exec {python} -c "import socket, time
+connection = socket.create_connection(('127.0.0.1', $port))
+time.sleep(60)"
 """
 CONNECT = CONNECT.format(python=sys.executable)
 Program = Callable[..., Board]
