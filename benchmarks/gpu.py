@@ -34,7 +34,6 @@ from benchmarks.harness import Json, MeasurementError, Row
 from rltools_host.boards.gpu import Gpu
 from rltools_host.build import experiments
 from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, build_ptx
-from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import MissingToolError, RefusedError, unknown_name
 from rltools_host.lines import aligned, plural
 from rltools_host.runs.group import RunName
@@ -91,7 +90,7 @@ def gpu(
         }
         harness.tell(document, predicted_lines(document), json_output)
         return
-    with found:
+    with contextlib.closing(found):
         document = measurement(found, counts, steps)
     harness.tell(document, measured_lines(document), json_output)
 
@@ -281,16 +280,17 @@ def measurement(found: Gpu, counts: list[int], steps: int) -> Row:
     found.load(build_ptx(MEASURED, shared).read_bytes(), REGISTERS)
     request = TrainingRequest(experiment=MEASURED, board="cuda", seed=0, steps=steps, seeds=(0,))
     with open_plan(request) as plan:
-        each = found.number("agent_bytes") + 256
-    room = (found.free_bytes() - gpu_runs.LEFT_BYTES - gpu_runs.BUFFER_BYTES) // each
+        pass
+
+    def agent(seed: int) -> gpu_runs.Agent:
+        member = Member(RunName("", seed), "", Path(), steps)
+        own = replace(plan, hyperparameters={**plan.hyperparameters, "seed": seed})
+        return gpu_runs.Agent(member, request, own)
+
+    room = gpu_runs.room_for(found, agent(0))
     rows = []
-    for count in sorted({min(count, max(1, room)) for count in counts}):
-        agents = []
-        for seed in range(count):
-            values = {**plan.hyperparameters, "seed": seed}
-            member = Member(RunName("", seed), "", Path(), steps)
-            own = replace(plan, hyperparameters=values)
-            agents.append(gpu_runs.Agent(member, request, own))
+    for count in sorted({min(count, room) for count in counts}):
+        agents = [agent(seed) for seed in range(count)]
         with contextlib.closing(gpu_runs.Population(found, agents)) as population:
             rows.append({"agents": count, **timed(population, agents, steps)})
     info = found.info
@@ -299,17 +299,12 @@ def measurement(found: Gpu, counts: list[int], steps: int) -> Row:
 
 
 def timed(population: gpu_runs.Population, agents: list[gpu_runs.Agent], steps: int) -> Row:
-    """Train the agents to their end, in launches of half a second."""
+    """Train the agents to their end."""
     population.begin()
-    began, until, chunk = time.perf_counter(), 0, max(1, steps // 100)
-    while not all(agent.is_finished for agent in agents):
-        launched = time.perf_counter()
-        until += chunk
-        population.train(until if until < steps else LARGEST_U32)
+    began = time.perf_counter()
+    while population.advance():
         if any(agent.fault for agent in agents):
             raise MeasurementError("an agent's training stopped at a fault")
-        launch_s = max(time.perf_counter() - launched, 1e-3)
-        chunk = max(1, int(chunk * min(4.0, gpu_runs.LAUNCH_S / launch_s)))
     train_s = time.perf_counter() - began
     return {"train_s": train_s, "steps_per_s": len(agents) * steps / train_s}
 

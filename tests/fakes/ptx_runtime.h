@@ -165,10 +165,6 @@ inline Bits<T> mul_hi(Bits<T> x, Bits<T> y) {
   using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
   return static_cast<Bits<T>>(static_cast<Wide>(of<T>(x)) * of<T>(y) >> (8 * sizeof(T)));
 }
-template <class T>
-inline T and_(T x, T y) {
-  return x & y;
-}
 #define LOGIC(Name, Value)                                                \
   template <class T>                                                      \
   inline Bits<T> Name##_bits(Bits<T> x, [[maybe_unused]] Bits<T> y = 0) { \

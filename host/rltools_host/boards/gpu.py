@@ -12,7 +12,6 @@ import functools
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass
-from types import TracebackType
 
 from rltools_host.errors import BoardError, LinkLostError, MissingToolError, RltError
 
@@ -141,7 +140,7 @@ def at(memory: GpuMemory, offset: int) -> c_uint64:
 
 
 class Gpu:
-    """The first GPU, and a program on it; a context, which gives both back."""
+    """The first GPU, and a program on it, until it is closed."""
 
     def __init__(self) -> None:
         call("cuInit", 0)
@@ -183,15 +182,7 @@ class Gpu:
                 "and --board cuda needs 7.5 or later: train with --board host"
             )
 
-    def __enter__(self) -> Gpu:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         with contextlib.suppress(LinkLostError):
             if self._module:
                 call("cuModuleUnload", self._module)
@@ -254,7 +245,7 @@ class Gpu:
 def connected_gpu() -> str | None:
     """Return the GPU's name, its driver and its free memory; None without one that can train."""
     try:
-        with Gpu() as gpu:
+        with contextlib.closing(Gpu()) as gpu:
             free = f"{gpu.free_bytes() / 1e9:.1f} GB free"
             return f"{gpu.info.name}, CUDA {gpu.info.driver_version}, {free}"
     except RltError:

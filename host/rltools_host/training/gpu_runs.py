@@ -35,7 +35,7 @@ from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
-from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials
+from rltools_host.runs.saves import CHECKPOINT_FILE, LARGEST_SHARE, remove_partials
 from rltools_host.training.board import run_at_start, run_in_state
 from rltools_host.training.parallel_runs import Next, Runs
 from rltools_host.training.plan import (
@@ -61,8 +61,7 @@ VERIFIED = 2  # runs of a group that are trained here as well
 LEFT_BYTES = 256 * 1024 * 1024  # of the GPU's memory, for its driver and other programs
 BUFFER_BYTES = 64 * 1024 * 1024  # for states on their way
 LAUNCH_S = 0.5  # between two looks at the agents
-# Saves on the way: no more often, and at most this part of the time.
-SAVE_EVERY_S, SAVE_SHARE = 60.0, 0.05
+SAVE_EVERY_S = 60.0  # on the way; no more often
 REPORT = struct.Struct("<III")  # of firmware/cuda/agents.cpp: step, is_finished, fault
 FAULTS = (
     "",
@@ -104,7 +103,7 @@ class Agent:
 
 
 class Population:
-    """Agents of one experiment in the memory of a GPU; a context, which frees it."""
+    """Agents of one experiment in the memory of a GPU, until it is closed."""
 
     def __init__(self, gpu: Gpu, agents: Sequence[Agent]) -> None:
         self._gpu, self._agents = gpu, agents
@@ -116,6 +115,9 @@ class Population:
             raise UsageError("the program's reports are of another version: delete build/cuda")
         at_once = BUFFER_BYTES // self.state_bytes
         self._rows = max(1, min(at_once, len(agents)))  # of states on their way
+        self._last = max(agent.plan.steps for agent in agents)
+        self._until = min(agent.plan.first_step for agent in agents)
+        self._chunk = max(1, self._last // 1000)  # steps of a launch
         self._memory: list[GpuMemory] = []
         try:
             self._place = self._allocate(self._agent_bytes * len(agents))
@@ -148,12 +150,20 @@ class Population:
                 self._states.write(agent.plan.checkpoint.payload)
                 self._run("write_states", index, 1, self._states, self.state_bytes)
 
-    def train(self, until: int) -> None:
-        """Train all agents until so many steps are done, or the end."""
+    def advance(self) -> bool:
+        """Train all agents for about LAUNCH_S; return False where none has steps left."""
+        if all(agent.is_finished or agent.fault for agent in self._agents):
+            return False
+        self._until = min(self._until + self._chunk, LARGEST_U32)
+        until = self._until if self._until < self._last else LARGEST_U32
+        launched = time.monotonic()
         self._run("train_agents", 0, len(self._agents), until, self._reports)
         rows = REPORT.iter_unpack(self._reports.read(self._reports.size))
         for agent, report in zip(self._agents, rows, strict=True):
             agent.report = report
+        launch_s = max(time.monotonic() - launched, 1e-3)
+        self._chunk = max(1, int(self._chunk * min(4.0, LAUNCH_S / launch_s)))
+        return True
 
     def states(self, first: int, count: int) -> Iterator[bytes]:
         """Yield the training states of these agents: a checkpoint's payload each."""
@@ -163,6 +173,20 @@ class Population:
             self._run("read_states", begin, rows, self._states, size)
             data = self._states.read(rows * size)
             yield from (data[row * size : (row + 1) * size] for row in range(rows))
+
+
+def room_for(gpu: Gpu, agent: Agent) -> int:
+    """Return how many agents like this one fit into the GPU's free memory, with its program
+    loaded; raise OutOfGpuMemoryError where none does."""
+    each = gpu.number("agent_bytes") + REPORT.size + len(agent.values)
+    room = (gpu.free_bytes() - LEFT_BYTES - BUFFER_BYTES) // each
+    if room < 1:
+        raise OutOfGpuMemoryError(
+            f"an agent of {agent.plan.description.name} takes {each / 1e6:,.1f} MB, and "
+            f"{gpu.info.name} has {gpu.free_bytes() / 1e6:,.1f} MB left: end other programs there, "
+            "or train with --board host"
+        )
+    return room
 
 
 class GpuRuns:
@@ -196,7 +220,7 @@ class GpuRuns:
         self._verify(learned, lambda index: checkpoint_of_save(learned[index]).state_sha256)
         complete = [(agent.member, agent.request) for agent in learned]
         for agents in by_experiment.values():
-            with Gpu() as gpu:
+            with contextlib.closing(Gpu()) as gpu:
                 complete += self._train_experiment(gpu, agents)
         if not self._interruption.requested:
             self._screen.activity("evaluating what the GPU has trained")
@@ -211,14 +235,7 @@ class GpuRuns:
         name = agents[0].plan.description.name
         shared = min(MOST_SHARED_BYTES, gpu.info.shared_bytes)
         gpu.load(program_of(name, shared), REGISTERS)
-        each = gpu.number("agent_bytes") + REPORT.size + len(agents[0].values)
-        room = (gpu.free_bytes() - LEFT_BYTES - BUFFER_BYTES) // each
-        if room < 1:
-            raise OutOfGpuMemoryError(
-                f"an agent of {name} takes {each / 1e6:,.1f} MB, and {gpu.info.name} has "
-                f"{gpu.free_bytes() / 1e6:,.1f} MB left: end other programs there, or train with "
-                "--board host"
-            )
+        room = room_for(gpu, agents[0])
         learned: list[tuple[Member, TrainingRequest]] = []
         for first in range(0, len(agents), room):
             if self._interruption.requested:
@@ -237,19 +254,11 @@ class GpuRuns:
             self._screen.changed(agent.member)
         self._screen.activity(what)
         population.begin()
-        last = max(agent.plan.steps for agent in agents)
-        until = min(agent.plan.first_step for agent in agents)
-        chunk, saved_at, save_s = max(1, last // 1000), began, 0.0
-        while not self._interruption.requested and not all(
-            agent.is_finished or agent.fault for agent in agents
-        ):
-            until = min(until + chunk, LARGEST_U32)
-            launched = time.monotonic()
-            population.train(until if until < last else LARGEST_U32)
+        saved_at, save_s = began, 0.0
+        while not self._interruption.requested and population.advance():
             now = time.monotonic()
-            chunk = max(1, int(chunk * min(4.0, LAUNCH_S / max(now - launched, 1e-3))))
             self._show(agents, now - began)
-            if now - saved_at > max(SAVE_EVERY_S, save_s / SAVE_SHARE):
+            if now - saved_at > max(SAVE_EVERY_S, save_s / LARGEST_SHARE):
                 self._save(gpu, population, agents, now - began)
                 saved_at = time.monotonic()
                 save_s = saved_at - now
@@ -304,16 +313,12 @@ class GpuRuns:
 
     def _trained_here(self, agent: Agent) -> str | None:
         """Return the hash of the state in which a run ends on this machine; None after a pause."""
-        sets = (f"eval_freq={LARGEST_U32}", "n_eval_episodes=1")
-        kept = tuple(
-            text
-            for text in agent.request.settings
-            if not text.startswith(("eval_freq=", "n_eval_episodes="))
-        )
-        if agent.request.resume is not None:
-            values = agent.plan.hyperparameters
-            names = {"seed", "steps", "eval_freq", "n_eval_episodes"}
-            kept = tuple(f"{name}={values[name]}" for name in values if name not in names)
+        values = {
+            **agent.plan.hyperparameters,
+            "eval_freq": LARGEST_U32,
+            "n_eval_episodes": 1,
+        }
+        settings = (f"{name}={values[name]}" for name in values if name not in ("seed", "steps"))
         with tempfile.TemporaryDirectory() as folder:
             request = replace(
                 agent.request,
@@ -321,7 +326,8 @@ class GpuRuns:
                 board=DEFAULT_BOARD,
                 seed=agent.plan.seed,
                 steps=agent.plan.steps,
-                settings=(*kept, *sets),
+                settings=tuple(settings),
+                set_file=None,
                 resume=None,
                 restarts=False,
                 tensorboard=False,
@@ -394,8 +400,14 @@ class GpuRuns:
             elif member.state != FAILED:
                 member.state = PAUSED
                 if agent.is_finished:
-                    request = replace(agent.request, settings=(), resume=str(member.path))
-                    request = replace(request, seed=None, out=None, restarts=False)
+                    request = replace(
+                        agent.request,
+                        settings=(),
+                        resume=str(member.path),
+                        seed=None,
+                        out=None,
+                        restarts=False,
+                    )
                     learned.append((member, request))
                     continue
             self._ended(member)

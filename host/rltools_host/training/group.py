@@ -95,8 +95,7 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
         if asked.verify is not None and asked.verify < 0:
             raise UsageError(f"--verify {asked.verify}: give 0 or more runs")
         if plan.board.is_gpu:
-            with Gpu():  # there is one, and its driver is new enough
-                pass
+            Gpu().close()  # there is one, and its driver is new enough
         elif asked.verify is not None:
             raise UsageError(
                 f"--verify goes with a GPU, and not with --board {plan.board.name}: leave it out"

@@ -82,4 +82,13 @@ struct Run {
   }
 };
 
+// The hash of the state after so many steps of a new run.
+template <class E, class Device>
+std::string hash_after(Device device, std::uint32_t steps) {
+  Run<E> run(7);
+  initialize(device, run.training);
+  run.train(device, steps);
+  return run.state_sha256();
+}
+
 }  // namespace training_run

@@ -13,19 +13,11 @@
 #include "training_run.h"
 
 using namespace rlt;
-using training_run::Run;
+using training_run::hash_after;
 
 namespace {
 
 threads::Pool own_pool;
-
-template <class E, class Device>
-std::string hash_after(Device device, std::uint32_t steps) {
-  Run<E> run(7);
-  initialize(device, run.training);
-  run.train(device, steps);
-  return run.state_sha256();
-}
 
 // Of this process; 0 where /proc does not tell.
 int running_threads() {

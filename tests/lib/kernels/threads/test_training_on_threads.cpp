@@ -15,16 +15,9 @@
 #include "training_run.h"
 
 using namespace rlt;
+using training_run::hash_after;
 
 namespace {
-
-template <class E, class Device>
-std::string hash_after(Device device, std::uint32_t steps) {
-  training_run::Run<E> run(7);
-  initialize(device, run.training);
-  run.train(device, steps);
-  return run.state_sha256();
-}
 
 struct NormalizedSac : PendulumSac {
   static constexpr bool kNormalized = true;
