@@ -8,9 +8,11 @@
 //   STAND_IN_CUDA_MEMORY           bytes of memory that a GPU has (1 GiB)
 //   STAND_IN_CUDA_REVERSED         1: of a block's threads, the last one goes first
 //   STAND_IN_CUDA_FALLS_OFF_AFTER  number of the launch that fails, as does any call behind it
+//   STAND_IN_CUDA_SIGTERM_AT       number of the launch during which SIGTERM reaches this process
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -439,6 +441,7 @@ int cuLaunchKernel(Kernel* kernel, u32 blocks, u32 grid_y, u32 grid_z, u32 threa
                    u32 block_z, u32 shared, void* stream, void** parameters, void** extra) {
   return call_with(&Device::kernels, kernel, [&](Device& device, Kernel& own) {
     if (++launches == setting("FALLS_OFF_AFTER", 0)) return failure = CUDA_ERROR_LAUNCH_FAILED;
+    if (launches == setting("SIGTERM_AT", 0)) std::raise(SIGTERM);
     const int allowed = std::max(own.dynamic_shared_bytes, default_dynamic_bytes(*own.module));
     const bool is_line = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
     const bool is_of_size = blocks - 1 < 0x7fffffff && threads - 1 < kMaxThreads;
