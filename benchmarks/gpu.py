@@ -34,6 +34,7 @@ from benchmarks.harness import Json, MeasurementError, Row
 from rltools_host.boards.gpu import Gpu
 from rltools_host.build import experiments
 from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, build_ptx
+from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import MissingToolError, RefusedError, unknown_name
 from rltools_host.lines import aligned, plural
 from rltools_host.runs.group import RunName
@@ -148,30 +149,42 @@ def translated(ptx: str, folder: Path) -> tuple[ctypes.CDLL, list[str], list[lis
 def executions(
     experiment: str, library: ctypes.CDLL, sizes: Mapping[str, int], path: Path
 ) -> tuple[Any, Any, int]:
-    """Train one agent; return the executions (threads, basic blocks) until either end of the
-    window, and the barriers within it."""
+    """Train one agent without reports and evaluations, a piece of work in a launch; return the
+    executions (threads, basic blocks) until either end of the window, and the barriers within
+    it."""
     library.ptx_launch.restype = ctypes.c_long
-    parameters = experiments.describe(experiment).hyperparameters
-    packed = [struct.pack("<I" if each.is_whole else "<f", each.default) for each in parameters]
-    bytes_of = (sizes["agent_bytes"], 4 * len(packed), sizes["report_bytes"])
+    rarely = dict.fromkeys(("report_every", "eval_freq"), LARGEST_U32)
+    packed = [
+        struct.pack("<I" if each.is_whole else "<f", rarely.get(each.name, each.default))
+        for each in experiments.describe(experiment).hyperparameters
+    ]
+    bytes_of = (
+        *(sizes["agent_bytes"], 4 * len(packed), sizes["record_count"] * sizes["record_bytes"]),
+        sizes["status_bytes"],
+    )
     memory = [ctypes.create_string_buffer(count + 256) for count in bytes_of]
-    agent, values, report = (
+    agent, values, records, status = (
         ctypes.c_uint64(-(-ctypes.addressof(each) // 256) * 256) for each in memory
     )
     ctypes.memmove(values.value, b"".join(packed), 4 * len(packed))
-    os.environ["PTX_COUNTS"] = str(path)
 
-    def launch(kernel: bytes, *arguments: Any) -> tuple[Any, int]:
+    def launch(kernel: bytes, *arguments: Any) -> int:
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
-        barriers = library.ptx_launch(kernel, 1, sizes["block_threads"], pointers, 0)
+        barriers: int = library.ptx_launch(kernel, 1, sizes["block_threads"], pointers, 0)
+        return barriers
+
+    def train_until(step: int) -> tuple[Any, int]:
+        barriers = 0
+        while ctypes.c_uint32.from_address(status.value).value < step:
+            barriers += launch(b"train_agents", agent, ctypes.c_uint32(1), records, status)
+        os.environ["PTX_COUNTS"] = str(path)
+        launch(b"train_agents", agent, ctypes.c_uint32(0), records, status)
+        del os.environ["PTX_COUNTS"]
         counts = np.fromfile(path, dtype=np.uint64).reshape(sizes["block_threads"], -1)
         return counts.astype(float), barriers
 
     launch(b"initialize_agents", agent, values)
-    (before, _), (after, barriers) = (
-        launch(b"train_agents", agent, ctypes.c_uint32(step), report)
-        for step in WINDOWS[experiment]
-    )
+    (before, _), (after, barriers) = map(train_until, WINDOWS[experiment])
     return before, after, barriers
 
 

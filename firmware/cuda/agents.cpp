@@ -1,10 +1,15 @@
-// Program of a GPU: block i of the grid trains agent i. Its thread 0 is the leader, which has its
-// warp alone, and the warps behind it share the leader's operations (kernels/block/threads.h). An
-// agent's scratch memory is the block's shared memory, where it fits; what it learns, its replay
-// buffer and its environments are in global memory.
+// Program of a GPU: block i of the grid trains agent i, and evaluates it on the way as a board does
+// (app/services/training). Its thread 0 is the leader, which has its warp alone, and the warps
+// behind it share the leader's operations (kernels/block/threads.h). An agent's scratch memory is
+// the block's shared memory, where it fits; what it learns, its replay buffer and its environments
+// are in global memory.
 #include RLT_DEVICE_HEADER
 #include RLT_EXPERIMENT_HEADER
 
+#include "app/services/training/state_bytes.h"
+#include "rltools/rl/evaluation.h"
+#include "rltools/rl/policy_of_training.h"
+#include "rltools/rl/reports.h"
 #include "rltools/rl/training.h"
 #include "rltools/rl/windows.h"
 
@@ -54,13 +59,49 @@ using E = WithTileRows<RLT_EXPERIMENT, tile_rows()>;
 enum class Fault : std::uint32_t {
   none,
   hyperparameter,  // one of them was refused
-  not_finite       // a loss, an action, or a number that an environment gave
+  not_finite       // a loss, a weight, an action, or a number that an environment gave
 };
 
 // What an agent has done, for the host to read while others train.
-struct Report {
+struct Status {
   std::uint32_t step, is_finished;
   Fault fault;
+  std::uint32_t records;  // of the launch
+};
+
+// A message of a board on its way (lib/protocol/rltools.xml): RLT_PROGRESS or RLT_EVALUATION.
+struct Record {
+  std::uint32_t is_evaluation, step;
+  union {
+    struct {
+      std::uint32_t updates, episodes, episodes_ended;
+      float last_return, best_return, episode_return, episode_length;
+      float metrics[kMaxMetrics];
+    } progress;
+    EvaluationReport evaluation;
+  };
+};
+
+// The records of an agent in a launch. The host takes them after it.
+class Records {
+ public:
+  static constexpr std::uint32_t kCount = 16;
+
+  explicit Records(Record* records) : records_(records) {}
+  Record& add() { return records_[count_++]; }
+  std::uint32_t count() const { return count_; }
+  // Return whether there is room for all that a piece of work adds.
+  bool have_room() const { return count_ < kCount; }
+
+ private:
+  Record* const records_;
+  std::uint32_t count_ = 0;
+};
+
+enum class Work : std::uint32_t {
+  training,
+  evaluating,
+  keeping  // the policy that was evaluated best so far
 };
 
 struct Agent {
@@ -69,6 +110,14 @@ struct Agent {
   RunHyperparameters<E> hyperparameters;
   std::conditional_t<kIsShared, char, Scratch<E>> scratch;
   Fault fault;
+  Work work;
+  SinceReport<E> since;
+  Evaluation<E> evaluation;
+  Sha256 hash;  // of the state whose policy is kept
+  std::uint32_t hashed_bytes;
+  float best_mean;  // return of its evaluation, from which on there is one
+  bool is_evaluated;
+  std::uint8_t best[kPolicyImageBytes<E>];  // zeros: there is none
 };
 
 constexpr int kWarp = 32;
@@ -79,6 +128,102 @@ __attribute__((address_space(3))) unsigned char threads_memory[sizeof(block::Thr
     __attribute__((aligned(16)));
 Scratch<E>& scratch_of(char&) { return *(Scratch<E>*)(scratch_memory); }
 Scratch<E>& scratch_of(Scratch<E>& own) { return own; }
+
+// -- work of the leader, some of which takes no longer than a training step
+// -------------------------
+
+constexpr int kEvaluationSteps = 20;
+constexpr std::uint32_t kHashedBytes = 16384;
+
+[[gnu::noinline]] void begin_evaluating(Block device, Agent& agent, Training<E>& training) {
+  if (!networks_are_finite(training)) {
+    agent.fault = Fault::not_finite;
+    return;
+  }
+  begin_evaluation(device, training, agent.evaluation);
+  agent.work = Work::evaluating;
+}
+
+[[gnu::noinline]] void report_progress(Agent& agent, const Training<E>& training, Record& record) {
+  const auto& progress = training.learner.progress;
+  record.is_evaluation = 0;
+  record.step = progress.step;
+  auto& content = record.progress;
+  content.updates = progress.updates;
+  content.episodes = episodes_ended(training.learner.environments);
+  content.episodes_ended = agent.since.episodes;
+  content.last_return = static_cast<float>(progress.last_return);
+  content.best_return = static_cast<float>(progress.best_return);
+  content.episode_return = agent.since.mean_return();
+  content.episode_length = agent.since.mean_steps();
+  for (int i = 0; i < kMaxMetrics; i++) {
+    const bool is_there = i < E::Algorithm::Metrics::kCount;
+    content.metrics[i] = is_there ? agent.since.metrics.get(i) : 0.0f;
+  }
+  agent.since.clear();
+}
+
+void train(Block device, Agent& agent, Training<E>& training, Records& records) {
+  const std::uint32_t before = steps_done(training);
+  const StepReport<E> report = train_step(device, training);
+  agent.since.add(report);
+  if (!report.finite) {
+    agent.fault = Fault::not_finite;
+    return;
+  }
+  if (is_report_due(training, before)) report_progress(agent, training, records.add());
+  if (is_evaluation_due(training, before)) begin_evaluating(device, agent, training);
+}
+
+[[gnu::noinline]] void evaluate(Block device, Agent& agent, Training<E>& training,
+                                Records& records) {
+  for (int i = 0; i < kEvaluationSteps; i++) {
+    if (evaluate_step(device, training, agent.evaluation)) continue;
+    const auto& non_finite = agent.evaluation.non_finite;
+    if (non_finite.environment != non_finite.kNone) {
+      agent.fault = Fault::not_finite;
+      return;
+    }
+    Record& record = records.add();
+    record.is_evaluation = 1;
+    record.step = steps_done(training);
+    record.evaluation = evaluation_report(agent.evaluation);
+    const float mean = record.evaluation.mean;
+    agent.work = Work::training;
+    if (mean == mean && (!agent.is_evaluated || mean > agent.best_mean)) {
+      agent.is_evaluated = true;
+      agent.best_mean = mean;
+      agent.hash.restart();
+      agent.hashed_bytes = 0;
+      agent.work = Work::keeping;
+    }
+    return;
+  }
+}
+
+[[gnu::noinline]] void write_policy(Training<E>& training, const std::uint8_t* sha256,
+                                    std::uint8_t* image) {
+  using Digest = const std::uint8_t(&)[Sha256::kDigestBytes];
+  using Image = std::uint8_t(&)[kPolicyImageBytes<E>];
+  build_policy_image(Generic{}, training, (Digest)(*sha256), (Image)(*image));
+}
+
+[[gnu::noinline]] void keep(Agent& agent, Training<E>& training) {
+  for_each_state_part(training, agent.hashed_bytes, kHashedBytes,
+                      [&](const std::uint8_t* part, std::uint32_t bytes) {
+                        agent.hash.update(part, bytes);
+                        agent.hashed_bytes += bytes;
+                      });
+  if (agent.hashed_bytes < state_bytes(training)) return;
+  std::uint8_t sha256[Sha256::kDigestBytes];
+  agent.hash.finish(sha256);
+  write_policy(training, sha256, agent.best);
+  agent.work = Work::training;
+}
+
+bool is_done(const Agent& agent, const Training<E>& training) {
+  return agent.work == Work::training && finished(training);
+}
 
 // Call function(device, agent, training) on the leader, with the other threads at its service.
 template <class Function>
@@ -105,11 +250,13 @@ extern "C" const std::uint32_t agent_bytes = sizeof(Agent);
 extern "C" const std::uint32_t shared_bytes = kIsShared ? sizeof(Scratch<E>) : 0;
 extern "C" const std::uint32_t rows_of_tile = E::kTileRows;
 extern "C" const std::uint32_t block_threads = kWarp + block::kThreads;
-extern "C" const std::uint32_t hyperparameter_count = RunHyperparameters<E>::kCount;
-extern "C" const std::uint32_t report_bytes = sizeof(Report);
+extern "C" const std::uint32_t status_bytes = sizeof(Status);
+extern "C" const std::uint32_t record_bytes = sizeof(Record);
+extern "C" const std::uint32_t record_count = Records::kCount;
+extern "C" const std::uint32_t policy_bytes = kPolicyImageBytes<E>;
 
-// Begin with the hyperparameters `values` (agents, hyperparameter_count), the four bytes of each in
-// the order of the experiment's description.
+// Begin with the hyperparameters `values` (agents, their number), the four bytes of each in the
+// order of the experiment's description.
 extern "C" __attribute__((nvptx_kernel)) void initialize_agents(Agent* agents,
                                                                 const std::uint32_t* values) {
   lead(agents, [values](Block device, Agent& agent, Training<E>& training) {
@@ -121,42 +268,79 @@ extern "C" __attribute__((nvptx_kernel)) void initialize_agents(Agent* agents,
       if (!training.hyperparameters.set_bits(i, bits)) agent.fault = Fault::hyperparameter;
     }
     agent.hyperparameters = training.hyperparameters;
+    agent.work = Work::training;
+    agent.since.clear();
+    agent.is_evaluated = false;
+    for (std::uint8_t& byte : agent.best) byte = 0;
     initialize(device, training);
   });
 }
 
-// Train until `steps` steps are done, or the run is over; `reports` (agents) say where it stands.
-extern "C" __attribute__((nvptx_kernel)) void train_agents(Agent* agents, std::uint32_t steps,
-                                                           Report* reports) {
-  lead(agents, [steps, reports](Block device, Agent& agent, Training<E>& training) {
-    while (agent.fault == Fault::none && !finished(training) && steps_done(training) < steps) {
-      if (!train_step(device, training).finite) agent.fault = Fault::not_finite;
+// Do `pieces` pieces of work, or less: to the end of the run, or until `records` (agents,
+// Records::kCount) are full. `statuses` (agents) say where they stand.
+extern "C" __attribute__((nvptx_kernel)) void train_agents(Agent* agents, std::uint32_t pieces,
+                                                           Record* records, Status* statuses) {
+  lead(agents, [pieces, records, statuses](Block device, Agent& agent, Training<E>& training) {
+    Records own(records + std::uint64_t{agent_index()} * Records::kCount);
+    for (std::uint32_t left = pieces;
+         left > 0 && agent.fault == Fault::none && own.have_room() && !is_done(agent, training);
+         left--) {
+      switch (agent.work) {
+        case Work::training: train(device, agent, training, own); break;
+        case Work::evaluating: evaluate(device, agent, training, own); break;
+        case Work::keeping: keep(agent, training); break;
+      }
     }
-    reports[agent_index()] = {steps_done(training), finished(training) ? 1u : 0u, agent.fault};
+    statuses[agent_index()] = {steps_done(training), is_done(agent, training) ? 1u : 0u,
+                               agent.fault, own.count()};
   });
 }
 
-// Copy the states to or from rows of `bytes` (agents, row_bytes): a checkpoint's payload each.
+// Copy the state to or from the agent's row of `bytes`: a checkpoint's payload.
 template <class Copy>
-void copy_states(Agent* agents, std::uint8_t* bytes, std::uint32_t row_bytes, const Copy& copy) {
-  lead(agents, [=](Block device, Agent&, Training<E>& training) {
-    std::uint8_t* row = bytes + std::uint64_t{agent_index()} * row_bytes;
-    for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
-      for_each_piece(info, data, [&](std::uint8_t* piece, std::uint32_t count) {
-        block::for_each_element(
-            device, static_cast<int>(count), [=](int i) { copy(piece + i, row + i); }, piece);
-        row += count;
-      });
+void copy_state(Block device, Training<E>& training, std::uint8_t* bytes, std::uint32_t row_bytes,
+                const Copy& copy) {
+  std::uint8_t* row = bytes + std::uint64_t{agent_index()} * row_bytes;
+  for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
+    for_each_piece(info, data, [&](std::uint8_t* piece, std::uint32_t count) {
+      block::for_each_element(
+          device, static_cast<int>(count), [=](int i) { copy(piece + i, row + i); }, piece);
+      row += count;
     });
   });
 }
+
+// Copy the states to rows of `bytes` (agents, row_bytes).
 extern "C" __attribute__((nvptx_kernel)) void read_states(Agent* agents, std::uint8_t* bytes,
                                                           std::uint32_t row_bytes) {
-  copy_states(agents, bytes, row_bytes,
-              [](const std::uint8_t* state, std::uint8_t* row) { *row = *state; });
+  lead(agents, [=](Block device, Agent&, Training<E>& training) {
+    copy_state(device, training, bytes, row_bytes,
+               [](const std::uint8_t* state, std::uint8_t* row) { *row = *state; });
+  });
 }
+
+// Copy the states from rows of `bytes` (agents, row_bytes). Where `evaluates` is not 0, the agents
+// go on with an evaluation.
 extern "C" __attribute__((nvptx_kernel)) void write_states(Agent* agents, std::uint8_t* bytes,
-                                                           std::uint32_t row_bytes) {
-  copy_states(agents, bytes, row_bytes,
-              [](std::uint8_t* state, const std::uint8_t* row) { *state = *row; });
+                                                           std::uint32_t row_bytes,
+                                                           std::uint32_t evaluates) {
+  lead(agents, [=](Block device, Agent& agent, Training<E>& training) {
+    copy_state(device, training, bytes, row_bytes,
+               [](std::uint8_t* state, const std::uint8_t* row) { *state = *row; });
+    if (evaluates != 0) begin_evaluating(device, agent, training);
+  });
+}
+
+// Write the policies to rows of `images` (agents, 2 policy_bytes): that of the present state, whose
+// hash `hashes` (agents, 32) has, and that of the best evaluation, zeros before there is one.
+extern "C" __attribute__((nvptx_kernel)) void read_policies(Agent* agents,
+                                                            const std::uint8_t* hashes,
+                                                            std::uint8_t* images) {
+  lead(agents, [hashes, images](Block, Agent& agent, Training<E>& training) {
+    constexpr std::uint64_t kBytes = kPolicyImageBytes<E>;
+    std::uint8_t* last = images + 2 * kBytes * agent_index();
+    write_policy(training, hashes + Sha256::kDigestBytes * std::uint64_t{agent_index()}, last);
+    const std::uint8_t* best = agent.work == Work::keeping ? last : agent.best;
+    for (std::uint64_t i = 0; i < kBytes; i++) last[kBytes + i] = best[i];
+  });
 }

@@ -10,6 +10,7 @@
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/policy_of_training.h"
+#include "rltools/rl/reports.h"
 
 #define RLT_EXPORT(Name) extern "C" [[clang::export_name(#Name)]]
 
@@ -90,9 +91,7 @@ RLT_EXPORT(train) Progress train(std::uint32_t calls) {
       return is_loss ? stop("training stopped: a loss is not finite")
                      : stop(non_finite_text(training, report));
     }
-    const std::uint32_t interval = training.hyperparameters.eval_freq;
-    const std::uint32_t step = steps_done(training);
-    if (step < training.hyperparameters.steps && step / interval != before / interval) {
+    if (!finished(training) && is_evaluation_due(training, before)) {
       return networks_are_finite(training) ? Progress::evaluation_due : stop(kWeight);
     }
   }

@@ -27,8 +27,11 @@ SHARED = {  # that a block may have
 WARPS, SCHEDULERS, REGISTERS_OF_A_SCHEDULER, REGISTERS_AT_ONCE = 2 * 9, 4, 16384, 256
 # By a kernel itself, which the leader alone runs. The other threads run functions, for which the
 # assembler counts the registers that they save for who calls them.
-SPILLED_BYTES = 64
-KERNELS = {"initialize_agents", "train_agents", "read_states", "write_states"}
+SPILLED_BYTES = 96
+KERNELS = {
+    *("initialize_agents", "train_agents"),
+    *("read_states", "write_states", "read_policies"),
+}
 KERNEL = re.compile(
     r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
     r".*?Used (\d+) registers.*?(\d+) bytes smem",

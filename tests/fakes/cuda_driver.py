@@ -16,7 +16,10 @@ from ptx import RUNTIME, translate
 
 FOLDER = Path(__file__).resolve().parent
 FLAGS = ("-O1", "-std=c++17", "-w", "-shared", "-fPIC")
-PTX_FLAGS = ("-march=native", "-ffp-contract=off", "-fno-strict-aliasing", f"-I{FOLDER}")
+PTX_FLAGS = (
+    *("-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
+    f"-I{FOLDER}",
+)
 # The shared memory of a block: what a launch sizes, and how much the program itself has.
 SHARED = """
 extern "C" int ptx_shared_memory(u8** dynamic) {

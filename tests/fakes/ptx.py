@@ -170,7 +170,7 @@ class _Translation:
         length = count if count is not None else "1"
         text = ""
         if value:
-            items = re.findall(rf"generic\({NAME}\)|{NAME}|-?\d+", value)
+            items = re.findall(rf"(?:generic\({NAME}\)|{NAME})(?:\+\d+)?|-?\d+", value)
             text = " = {" + ", ".join(self._initial(item) for item in items) + "}"
         section = " SHARED" if space == "shared" else ""
         element = c_type("b" + kind[1:])
@@ -181,10 +181,11 @@ class _Translation:
         )
 
     def _initial(self, item: str) -> str:
-        match = re.fullmatch(rf"generic\(({NAME})\)", item)
-        if match:
-            return f"(u64)&{identifier(match[1])}"
-        return item if re.fullmatch(r"-?\d+", item) else f"(u64)&{identifier(item)}"
+        if re.fullmatch(r"-?\d+", item):
+            return item
+        match = re.fullmatch(rf"(?:generic\()?({NAME}?)\)?(\+\d+)?", item)
+        assert match
+        return f"(u64)&{identifier(match[1])}{match[2] or ''}"
 
     def _function(self, head: str, body: list[str]) -> None:
         match = re.match(

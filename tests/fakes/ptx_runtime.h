@@ -1,4 +1,5 @@
 // What statements of a translated GPU program (ptx.py) call. Registers hold bits: u32 of a float.
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cmath>
@@ -34,14 +35,16 @@ constexpr int kMaxThreads = 1024;
 constexpr std::size_t kStackBytes = 1 << 18;
 
 struct Thread {
-  ucontext_t context;
+  ucontext_t start;
+  jmp_buf barrier;  // at which it waits, once it has begun
+  bool has_begun;
   u32 tid, block;
   bool is_done;
   u64 counts[kBlockCount];
 };
 
 static Thread* self;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static u8 stacks[kMaxThreads][kStackBytes] __attribute__((aligned(4096)));
 alignas(64) static u8 dynamic_shared[232448];
 
@@ -69,7 +72,11 @@ inline void check(u64 address) {
 inline void check_alignment(u64 address, int bytes) {
   if (address % static_cast<u64>(bytes) != 0) fail("an unaligned vector");
 }
-inline void barrier() { swapcontext(&self->context, &scheduler); }
+// Jumps, as swapcontext() calls the system each time. They go from stack to stack, which
+// _FORTIFY_SOURCE does not let them.
+[[gnu::noinline]] static void barrier() {
+  if (_setjmp(self->barrier) == 0) _longjmp(scheduler, 1);
+}
 
 // ---- Instructions -------------------------------------------------------------------------------
 
@@ -214,6 +221,15 @@ inline u32 prmt(u32 a, u32 b, u32 selector) {
 template <class T>
 inline Bits<T> selp(Bits<T> x, Bits<T> y, bool choice) {
   return choice ? x : y;
+}
+template <class T>
+inline Bits<T> bfe(Bits<T> x, u32 position, u32 count) {
+  static_assert(!std::is_signed_v<T>, "a signed field extends its sign");
+  position &= 0xff;
+  count &= 0xff;
+  constexpr u32 kBits = 8 * sizeof(T);
+  const Bits<T> moved = position < kBits ? x >> position : 0;
+  return count < kBits ? moved & ((Bits<T>(1) << count) - 1) : moved;
 }
 template <class T>
 inline u32 clz(Bits<T> x) {

@@ -8,7 +8,16 @@ static u8** start_arguments;
 static void begin() {
   started(start_arguments);
   self->is_done = true;
-  swapcontext(&self->context, &scheduler);
+  _longjmp(scheduler, 1);
+}
+
+// Run a thread to its next barrier, or to its end.
+[[gnu::noinline]] static void resume(Thread& thread) {
+  self = &thread;
+  if (_setjmp(scheduler) != 0) return;
+  if (thread.has_begun) _longjmp(thread.barrier, 1);
+  thread.has_begun = true;
+  setcontext(&thread.start);
 }
 
 // Run a kernel on a grid of blocks. `parameters` are pointers to its arguments. Of the threads,
@@ -35,20 +44,19 @@ extern "C" long ptx_launch(const char* name, u32 blocks, u32 threads, void** par
       Thread& thread = all[i];
       thread.tid = i;
       thread.block = block;
-      thread.is_done = false;
-      getcontext(&thread.context);
-      thread.context.uc_stack.ss_sp = stacks[i];
-      thread.context.uc_stack.ss_size = kStackBytes;
-      thread.context.uc_link = nullptr;
-      makecontext(&thread.context, begin, 0);
+      thread.is_done = thread.has_begun = false;
+      getcontext(&thread.start);
+      thread.start.uc_stack.ss_sp = stacks[i];
+      thread.start.uc_stack.ss_size = kStackBytes;
+      thread.start.uc_link = nullptr;
+      makecontext(&thread.start, begin, 0);
     }
     for (bool is_running = true; is_running; barriers += is_running) {
       is_running = false;
       for (u32 i = 0; i < threads; i++) {
         Thread& thread = all[reversed ? threads - 1 - i : i];
         if (thread.is_done) continue;
-        self = &thread;
-        swapcontext(&scheduler, &thread.context);
+        resume(thread);
         is_running = is_running || !thread.is_done;
       }
     }

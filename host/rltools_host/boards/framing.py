@@ -248,6 +248,7 @@ SEVERITY_CRITICAL = 2  # MAV_SEVERITY: smaller numbers are worse
 SEVERITY_ERROR = 3
 SEVERITY_WARNING = 4
 SEVERITY_NOTICE = 5
+SEVERITY_INFO = 6
 GAP = "…"  # stands for pieces that were lost
 UNFINISHED_LIMIT = 8  # texts whose last piece has not come
 

@@ -215,7 +215,7 @@ class Gpu:
         call("cuMemcpyDtoH_v2", byref(value), address, 4)
         return value.value
 
-    def run(
+    def launch(
         self,
         kernel: str,
         blocks: int,
@@ -223,7 +223,7 @@ class Gpu:
         shared_bytes: int,
         arguments: Sequence[GpuMemory | c_uint64 | int],
     ) -> None:
-        """Run a kernel to its end. Memory is given by its address, and a number has four bytes."""
+        """Begin to run a kernel. Memory is given by its address, and a number has four bytes."""
         function = c_void_p()
         call("cuModuleGetFunction", byref(function), self._module, kernel.encode())
         if shared_bytes > WITHOUT_SETTING:
@@ -239,6 +239,9 @@ class Gpu:
         pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         grid = (blocks, 1, 1, threads, 1, 1)
         call("cuLaunchKernel", function, *grid, shared_bytes, None, pointers, None)
+
+    def synchronize(self) -> None:
+        """Wait for the end of all that was launched."""
         call("cuCtxSynchronize")
 
 

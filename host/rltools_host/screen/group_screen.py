@@ -40,12 +40,14 @@ STYLES = {
 # What is shown first where not all lines fit.
 SHOWN_FIRST = (TRAINING, COMPILING, STARTING, FAILED, PAUSED, FINISHED, WAITING, PRUNED)
 WIDEST = 120
+MANY = 50  # runs, of which a line each is not read
+NAMED = 8  # of them, where some are
 WITH_BAR = 56  # columns of the screen, beside the labels
 MIN_LABEL, MAX_LABEL = 10, 34  # with a space to both sides
 
 
 class PlainGroupScreen(GroupScreen):
-    """A line for each change of a run, and one of all now and then."""
+    """A line for each change of a run, of MANY for faults alone, and one of all now and then."""
 
     def __init__(self, view: GroupView, stream: IO[str]) -> None:
         super().__init__(view)
@@ -54,6 +56,9 @@ class PlainGroupScreen(GroupScreen):
         self._print(heading(view))
 
     def changed(self, member: Member) -> None:
+        if self.view.count > MANY and member.state != FAILED:
+            self.refresh()
+            return
         self._line_at = self.view.clock()
         if member.state != STARTING:
             self._print(f"  {change_of(member)}")
@@ -92,8 +97,12 @@ def change_of(member: Member) -> str:
 
 def plain_line(view: GroupView) -> str:
     """Return a line such as `3 finished, 1 training, 5 waiting seed 3 at step 2,000 left 0:12`."""
-    running = [f"{m.title} at step {m.step:,}" for m in view.members if m.state == TRAINING]
-    now = f"   {'; '.join(running)}" if running else ""
+    running = [member for member in view.members if member.state == TRAINING]
+    now = "; ".join(f"{member.title} at step {member.step:,}" for member in running)
+    if len(running) > NAMED:
+        steps = [member.step for member in running]
+        now = f"at step {min(steps):,}" + f" to {max(steps):,}" * (min(steps) < max(steps))
+    now = f"   {now}" if now else ""
     return f"{states_of(view.members)}{now}   left {duration(view.left_s)}"
 
 
@@ -231,8 +240,12 @@ def footer(view: GroupView, width: int) -> Text:
 
 
 def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
-    """Return a row for each run, sentences on failures, and the summary."""
+    """Return a row for each run, of MANY for the worst ones, sentences on failures, and the
+    summary."""
     runs: Sequence[Mapping[str, Any]] = document["runs"]
+    are_many = len(runs) > MANY
+    if are_many:
+        runs = sorted(runs, key=rank_of)[:NAMED]
     labels: dict[str, str] = {e["variant"]: e["label"] for e in document["summary"]}
     has_variants = any(labels.values())
     rows: list[tuple[str, ...]] = [("variant", "seed", "state", "return", "length", "step", "time")]
@@ -253,8 +266,17 @@ def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[st
             notes.append(f"  {name}: observations lay outside their range {times(count)}")
     if not has_variants:
         rows = [row[1:] for row in rows]
+    if are_many:
+        listed = f"{NAMED} of {len(document['runs']):,} runs are listed"
+        notes.insert(0, f"  {listed}, failed ones and the worst first: group.json has all")
     notes += [""] if notes else []
     return [*indented(rows, width), "", *notes, *summary_lines(document["summary"], width)]
+
+
+def rank_of(run: Mapping[str, Any]) -> tuple[bool, float]:
+    """Return what failed runs, and those without a return, come first by, and then the worst."""
+    mean = run["return_mean"]
+    return (run["state"] != FAILED, -math.inf if mean is None else mean)
 
 
 def times(count: int) -> str:

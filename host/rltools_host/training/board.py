@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from msgspec import structs, to_builtins
@@ -41,7 +41,13 @@ from rltools_host.runs.checkpoint import (
 from rltools_host.runs.contents import Best, Memory, Row, Run, RunDocument, Session, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import timestamp
-from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
+from rltools_host.runs.provenance import (
+    Revision,
+    git_revision,
+    machine,
+    package_versions,
+    read_sources,
+)
 from rltools_host.runs.saves import (
     BEST_FILE,
     CHECKPOINT_FILE,
@@ -192,8 +198,26 @@ def fetch_policy(
     return policy
 
 
-def run_at_start(plan: Plan, identity: Identity, port: str, sources: str, earlier: Run) -> Run:
-    """Return what is known before training begins, added to the `earlier` content of run.json."""
+@dataclass(frozen=True)
+class Origin:
+    """What trains: sources, machine and packages, as run.json has them."""
+
+    revision: Revision = field(default_factory=git_revision)
+    machine: Mapping[str, str | int | None] = field(default_factory=machine)
+    versions: Mapping[str, str] = field(default_factory=package_versions)
+
+
+def run_at_start(
+    plan: Plan,
+    identity: Identity,
+    port: str,
+    sources: str,
+    earlier: Run,
+    origin: Origin | None = None,
+) -> Run:
+    """Return what is known before training begins, added to the `earlier` content of run.json.
+    `origin` is that of now, unless it is given."""
+    origin = origin or Origin()
     session = Session(
         started=timestamp(),
         board=plan.board.name,
@@ -218,10 +242,10 @@ def run_at_start(plan: Plan, identity: Identity, port: str, sources: str, earlie
         seed=plan.seed,
         steps=plan.steps,
         hyperparameters=plan.hyperparameters,
-        **git_revision(),
+        **origin.revision,
         identity=typed(asdict(identity), StatedIdentity),
-        host={**machine()},
-        versions=package_versions(),
+        host={**origin.machine},
+        versions={**origin.versions},
         memory=typed(memory, list[Memory]),
         sessions=[*earlier.sessions, session],
         safe_action=list(description.environment.get("safe_action", [])),
@@ -386,6 +410,10 @@ class BestPolicy:
                 image = session.files.download(BEST_PATH)
             except FileNotThereError:  # there was no memory for it
                 return
+        self.offer(image)
+
+    def offer(self, image: bytes) -> None:
+        """Take a policy of this session if it is better; none where `image` is empty."""
         evaluation = self._of_session.get(step_of_policy(image) or 0)
         if evaluation is not None and evaluation.return_mean > self.largest:
             self._image, self._evaluation = image, evaluation

@@ -1,27 +1,37 @@
 """Training of a group's runs on a GPU, all at once: each is an agent of a program (firmware/cuda).
 
-What an agent has learned comes back as the save of its run. A sample of the runs is trained here as
-well, and has to end with the same state. The runs then go on to this machine's program, which finds
-nothing left to learn: it evaluates them, and writes their policies.
+The program reports and evaluates as a board does, and an agent's state and policies come back as
+the save of its run. A sample of the runs is trained here as well, and has to end alike.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec import structs
 
+from rltools_host.boards.framing import SEVERITY_INFO
 from rltools_host.boards.gpu import Gpu, GpuMemory, OutOfGpuMemoryError, at
-from rltools_host.boards.messages import Identity, State
+from rltools_host.boards.messages import (
+    Evaluation,
+    Identity,
+    Report,
+    State,
+    StatusText,
+    TrainingProgress,
+)
 from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, program_of
 from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import (
+    DiskError,
     Interrupted,
     RefusedError,
     RltError,
@@ -31,22 +41,31 @@ from rltools_host.errors import (
 from rltools_host.interruption import Interruption
 from rltools_host.lines import plural
 from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
-from rltools_host.runs.contents import Run
+from rltools_host.runs.contents import Run, RunDocument
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import timestamp
+from rltools_host.runs.names import begun_us_now, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
-from rltools_host.runs.saves import CHECKPOINT_FILE, LARGEST_SHARE, remove_partials
-from rltools_host.training.board import run_at_start, run_in_state
-from rltools_host.training.parallel_runs import Next, Runs
+from rltools_host.runs.saves import (
+    CHECKPOINT_FILE,
+    LARGEST_SHARE,
+    POLICY_FILE,
+    remove_partials,
+)
+from rltools_host.training import faults
+from rltools_host.training.board import BestPolicy, Origin, run_at_start, run_in_state
+from rltools_host.training.metrics_log import ReportLog, last_evaluation
+from rltools_host.training.parallel_runs import Next
 from rltools_host.training.plan import (
     DEFAULT_BOARD,
     Plan,
     TrainingRequest,
-    has_learned,
+    lacks_evaluation,
+    note_of_rate,
     open_plan,
 )
 from rltools_host.training.progress import (
     FAILED,
+    FINISHED,
     PAUSED,
     STARTING,
     TRAINING,
@@ -61,12 +80,17 @@ VERIFIED = 2  # runs of a group that are trained here as well
 LEFT_BYTES = 256 * 1024 * 1024  # of the GPU's memory, for its driver and other programs
 BUFFER_BYTES = 64 * 1024 * 1024  # for states on their way
 LAUNCH_S = 0.5  # between two looks at the agents
+WRITERS = 8  # runs that are written at once
 SAVE_EVERY_S = 60.0  # on the way; no more often
-REPORT = struct.Struct("<III")  # of firmware/cuda/agents.cpp: step, is_finished, fault
+# Status and Record of firmware/cuda/agents.cpp.
+STATUS = struct.Struct("<IIII")
+HEAD, PROGRESS, EVALUATION = struct.Struct("<II"), struct.Struct("<III4f16f"), struct.Struct("<I5f")
+RECORD_BYTES = HEAD.size + PROGRESS.size
+HASH_BYTES = 32
 FAULTS = (
     "",
     "a hyperparameter was refused",
-    "a loss, an action or a number of the environment is not finite",
+    "a loss, a weight, an action or a number of the environment is not finite",
 )
 
 
@@ -77,21 +101,24 @@ class Agent:
     member: Member
     request: TrainingRequest
     plan: Plan
-    report: tuple[int, int, int] = (0, 0, 0)
-    folder: RunFolder | None = None  # once something of it is saved
+    step: int = 0
+    is_finished: bool = False
+    fault: int = 0  # of FAULTS
+    folder: RunFolder | None = None  # once it was opened to save in this session
+    is_torn: bool = False  # metrics.jsonl has rows behind the save
     train_s_before: float = 0.0  # in training, in earlier sessions
+    lacks_evaluation: bool = False  # of its checkpoint
+    begun_us: int | None = None  # for its run.json, if it is a new run
+    evaluation: Evaluation | None = None
+    best: BestPolicy = field(default_factory=BestPolicy)
+    unsaved: list[tuple[float, Report | StatusText]] = field(default_factory=list)  # with its time
 
-    @property
-    def step(self) -> int:
-        return self.report[0]
-
-    @property
-    def is_finished(self) -> bool:
-        return bool(self.report[1])
-
-    @property
-    def fault(self) -> int:
-        return self.report[2]
+    def take(self, event: Report | StatusText, time_s: float) -> None:
+        """Take what the agent reports, after a time in training of this session."""
+        self.unsaved.append((self.train_s_before + time_s, event))
+        if isinstance(event, Evaluation):
+            self.evaluation = event
+            self.best.take(event)
 
     @property
     def values(self) -> bytes:
@@ -102,6 +129,41 @@ class Agent:
         )
 
 
+def agent_of(member: Member, request: TrainingRequest, plan: Plan) -> Agent:
+    """Return the agent of a new run, or of one that goes on from its save."""
+    agent = Agent(member, request, plan, plan.first_step)
+    if plan.resumed is None:
+        return agent
+    rows = [row for row in plan.resumed.read_metrics() if row["step"] <= plan.first_step]
+    agent.lacks_evaluation = lacks_evaluation(plan, rows)
+    agent.evaluation = last_evaluation(rows)
+    agent.train_s_before = train_s_before(plan.resumed.content, plan.first_step, rows)
+    if plan.save is not None:
+        agent.best.restore(plan.save, rows)
+    return agent
+
+
+def in_order(agents: Sequence[Agent]) -> None:
+    """Set the times at which new runs begin: each later than those before it, and than those of
+    the runs that are there."""
+    new = [agent for agent in agents if agent.plan.resumed is None]
+    if new:
+        first_us = begun_us_now(new[0].member.path)
+        for index, agent in enumerate(new):
+            agent.begun_us = first_us + index
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An agent's training state, and its policies: that of the state, and that of the session's
+    best evaluation, if any."""
+
+    payload: bytes
+    sha256: bytes
+    policy: bytes
+    best: bytes
+
+
 class Population:
     """Agents of one experiment in the memory of a GPU, until it is closed."""
 
@@ -110,20 +172,27 @@ class Population:
         self._agent_bytes = gpu.number("agent_bytes")
         self._threads = gpu.number("block_threads")
         self._shared_bytes = gpu.number("shared_bytes")
+        self._policy_bytes = gpu.number("policy_bytes")
+        self._records_each = gpu.number("record_count")
         self.state_bytes = agents[0].plan.description.bytes_of["state"]
-        if gpu.number("report_bytes") != REPORT.size:
+        sizes = gpu.number("status_bytes"), gpu.number("record_bytes")
+        if sizes != (STATUS.size, RECORD_BYTES):
             raise UsageError("the program's reports are of another version: delete build/cuda")
-        at_once = BUFFER_BYTES // self.state_bytes
-        self._rows = max(1, min(at_once, len(agents)))  # of states on their way
-        self._last = max(agent.plan.steps for agent in agents)
-        self._until = min(agent.plan.first_step for agent in agents)
-        self._chunk = max(1, self._last // 1000)  # steps of a launch
+        at_once = BUFFER_BYTES // (self.state_bytes + 2 * self._policy_bytes)
+        self.rows = max(1, min(at_once, len(agents)))  # of states on their way
+        self._pieces = 1  # of work in a launch
+        self._began = 0.0
+        self._heard: tuple[float, bytes, list[int]] | None = None  # records that nobody took yet
         self._memory: list[GpuMemory] = []
         try:
-            self._place = self._allocate(self._agent_bytes * len(agents))
-            self._reports = self._allocate(REPORT.size * len(agents))
-            self._states = self._allocate(self.state_bytes * self._rows)
-            self._values = self._allocate(len(agents[0].values) * len(agents))
+            count = len(agents)
+            self._place = self._allocate(self._agent_bytes * count)
+            self._statuses = self._allocate(STATUS.size * count)
+            self._records = self._allocate(RECORD_BYTES * self._records_each * count)
+            self._values = self._allocate(len(agents[0].values) * count)
+            self._states = self._allocate(self.state_bytes * self.rows)
+            self._hashes = self._allocate(HASH_BYTES * self.rows)
+            self._images = self._allocate(2 * self._policy_bytes * self.rows)
         except BaseException:
             self.close()
             raise
@@ -137,9 +206,18 @@ class Population:
             memory.free()
         self._memory = []
 
-    def _run(self, kernel: str, first: int, count: int, *arguments: GpuMemory | int) -> None:
+    @property
+    def elapsed_s(self) -> float:
+        """Return the time in training."""
+        return time.monotonic() - self._began
+
+    def _launch(self, kernel: str, first: int, count: int, *arguments: GpuMemory | int) -> None:
         place = at(self._place, first * self._agent_bytes)
-        self._gpu.run(kernel, count, self._threads, self._shared_bytes, [place, *arguments])
+        self._gpu.launch(kernel, count, self._threads, self._shared_bytes, [place, *arguments])
+
+    def _run(self, kernel: str, first: int, count: int, *arguments: GpuMemory | int) -> None:
+        self._launch(kernel, first, count, *arguments)
+        self._gpu.synchronize()
 
     def begin(self) -> None:
         """Begin the agents, those of paused runs from their checkpoints."""
@@ -148,37 +226,84 @@ class Population:
         for index, agent in enumerate(self._agents):
             if agent.plan.checkpoint is not None:
                 self._states.write(agent.plan.checkpoint.payload)
-                self._run("write_states", index, 1, self._states, self.state_bytes)
+                evaluates = int(agent.lacks_evaluation)
+                self._run("write_states", index, 1, self._states, self.state_bytes, evaluates)
+        self._began = time.monotonic()
 
     def advance(self) -> bool:
-        """Train all agents for about LAUNCH_S; return False where none has steps left."""
+        """Train all agents for about LAUNCH_S; return False where none has anything left to do."""
         if all(agent.is_finished or agent.fault for agent in self._agents):
             return False
-        self._until = min(self._until + self._chunk, LARGEST_U32)
-        until = self._until if self._until < self._last else LARGEST_U32
         launched = time.monotonic()
-        self._run("train_agents", 0, len(self._agents), until, self._reports)
-        rows = REPORT.iter_unpack(self._reports.read(self._reports.size))
-        for agent, report in zip(self._agents, rows, strict=True):
-            agent.report = report
+        count = len(self._agents)
+        self._launch("train_agents", 0, count, self._pieces, self._records, self._statuses)
+        self.take_records()  # of the launch before, meanwhile
+        self._gpu.synchronize()
+        counts = []
+        statuses = STATUS.iter_unpack(self._statuses.read(self._statuses.size))
+        for agent, status in zip(self._agents, statuses, strict=True):
+            agent.step, is_finished, agent.fault, records = status
+            agent.is_finished = bool(is_finished)
+            counts.append(records)
+        if any(counts):
+            self._heard = self.elapsed_s, self._records.read(self._records.size), counts
         launch_s = max(time.monotonic() - launched, 1e-3)
-        self._chunk = max(1, int(self._chunk * min(4.0, LAUNCH_S / launch_s)))
+        self._pieces = max(1, int(self._pieces * min(4.0, LAUNCH_S / launch_s)))
+        self._pieces = min(self._pieces, LARGEST_U32)
         return True
 
-    def states(self, first: int, count: int) -> Iterator[bytes]:
-        """Yield the training states of these agents: a checkpoint's payload each."""
-        size = self.state_bytes
-        for begin in range(first, first + count, self._rows):
-            rows = min(self._rows, first + count - begin)
+    def take_records(self) -> None:
+        """Hand over what the last launch has reported."""
+        if self._heard is None:
+            return
+        time_s, data, counts = self._heard
+        self._heard = None
+        for index, (agent, count) in enumerate(zip(self._agents, counts, strict=True)):
+            for number in range(count):
+                offset = (index * self._records_each + number) * RECORD_BYTES
+                agent.take(report_at(data, offset, agent.plan.steps), time_s)
+
+    def fetch(self, first: int, count: int) -> Iterator[Fetched]:
+        """Yield what is saved of these agents."""
+        size, each = self.state_bytes, self._policy_bytes
+        for begin in range(first, first + count, self.rows):
+            rows = min(self.rows, first + count - begin)
             self._run("read_states", begin, rows, self._states, size)
             data = self._states.read(rows * size)
-            yield from (data[row * size : (row + 1) * size] for row in range(rows))
+            payloads = [data[row * size : (row + 1) * size] for row in range(rows)]
+            hashes = [hashlib.sha256(payload).digest() for payload in payloads]
+            self._hashes.write(b"".join(hashes))
+            self._run("read_policies", begin, rows, self._hashes, self._images)
+            images = self._images.read(2 * rows * each)
+            for row, (payload, sha256) in enumerate(zip(payloads, hashes, strict=True)):
+                policy, best = (
+                    images[at : at + each] for at in (2 * row * each, (2 * row + 1) * each)
+                )
+                yield Fetched(payload, sha256, policy, best if any(best) else b"")
+
+
+def report_at(data: bytes, offset: int, steps: int) -> Report:
+    """Return the report of a Record."""
+    is_evaluation, step = HEAD.unpack_from(data, offset)
+    offset += HEAD.size
+    if is_evaluation:
+        return Evaluation(0, step, *EVALUATION.unpack_from(data, offset))
+    updates, episodes, ended, last, best, returned, length, *metrics = PROGRESS.unpack_from(
+        data, offset
+    )
+    progress = TrainingProgress(0, step, steps, updates, episodes, last, best, tuple(metrics))
+    return (
+        replace(progress, episodes_ended=ended, episode_return=returned, episode_length=length)
+        if ended
+        else progress
+    )
 
 
 def room_for(gpu: Gpu, agent: Agent) -> int:
     """Return how many agents like this one fit into the GPU's free memory, with its program
     loaded; raise OutOfGpuMemoryError where none does."""
-    each = gpu.number("agent_bytes") + REPORT.size + len(agent.values)
+    each = gpu.number("agent_bytes") + gpu.number("record_count") * RECORD_BYTES
+    each += STATUS.size + len(agent.values)
     room = (gpu.free_bytes() - LEFT_BYTES - BUFFER_BYTES) // each
     if room < 1:
         raise OutOfGpuMemoryError(
@@ -190,7 +315,7 @@ def room_for(gpu: Gpu, agent: Agent) -> int:
 
 
 class GpuRuns:
-    """The runs of a group on a GPU; `finishing` takes those that have learned all."""
+    """The runs of a group on a GPU."""
 
     def __init__(
         self,
@@ -198,81 +323,62 @@ class GpuRuns:
         interruption: Interruption,
         ended: Callable[[Member], None],
         verified: int | None,
-        finishing: Runs,
     ) -> None:
         self._screen = screen
         self._interruption = interruption
         self._ended = ended
         self._verified = VERIFIED if verified is None else verified
-        self._finishing = finishing
+        self._origin = Origin()
 
     def train(self, next_run: Next) -> None:
         """Train all runs, or to a pause."""
-        learned: list[Agent] = []  # before a pause
         by_experiment: dict[str, list[Agent]] = {}
         for member, request in iter(next_run, None):
             with open_plan(request) as plan:
-                agent = Agent(member, request, plan)
-            if has_learned(plan):
-                learned.append(agent)
-            else:
-                by_experiment.setdefault(plan.description.name, []).append(agent)
-        self._verify(learned, lambda index: checkpoint_of_save(learned[index]).state_sha256)
-        complete = [(agent.member, agent.request) for agent in learned]
+                agent = agent_of(member, request, plan)
+            by_experiment.setdefault(plan.description.name, []).append(agent)
         for agents in by_experiment.values():
             with contextlib.closing(Gpu()) as gpu:
-                complete += self._train_experiment(gpu, agents)
-        if not self._interruption.requested:
-            self._screen.activity("evaluating what the GPU has trained")
-            following = iter(complete)
-            self._finishing.train(lambda: next(following, None))
+                self._train_experiment(gpu, agents)
 
-    def _train_experiment(
-        self, gpu: Gpu, agents: Sequence[Agent]
-    ) -> list[tuple[Member, TrainingRequest]]:
-        """Train the agents of an experiment, as many at once as fit; return what has learned
-        all."""
+    def _train_experiment(self, gpu: Gpu, agents: Sequence[Agent]) -> None:
+        """Train the agents of an experiment, as many at once as fit."""
         name = agents[0].plan.description.name
         shared = min(MOST_SHARED_BYTES, gpu.info.shared_bytes)
         gpu.load(program_of(name, shared), REGISTERS)
         room = room_for(gpu, agents[0])
-        learned: list[tuple[Member, TrainingRequest]] = []
         for first in range(0, len(agents), room):
             if self._interruption.requested:
                 break
             batch = agents[first : first + room]
+            in_order(batch)
             with contextlib.closing(Population(gpu, batch)) as population:
-                learned += self._train_batch(gpu, population, batch)
-        return learned
+                self._train_batch(gpu, population, batch)
 
-    def _train_batch(
-        self, gpu: Gpu, population: Population, agents: Sequence[Agent]
-    ) -> list[tuple[Member, TrainingRequest]]:
-        began, what = time.monotonic(), f"training {len(agents):,} runs on {gpu.info.name}"
+    def _train_batch(self, gpu: Gpu, population: Population, agents: Sequence[Agent]) -> None:
+        what = f"training {len(agents):,} runs on {gpu.info.name}"
         for agent in agents:
             agent.member.state = STARTING
             self._screen.changed(agent.member)
+            for text in notes_of(agent, gpu.info.name, len(agents) - 1):
+                agent.take(text, 0.0)
         self._screen.activity(what)
         population.begin()
-        saved_at, save_s = began, 0.0
+        saved_s = save_s = 0.0
         while not self._interruption.requested and population.advance():
-            now = time.monotonic()
-            self._show(agents, now - began)
-            if now - saved_at > max(SAVE_EVERY_S, save_s / LARGEST_SHARE):
-                self._save(gpu, population, agents, now - began)
-                saved_at = time.monotonic()
-                save_s = saved_at - now
+            now_s = population.elapsed_s
+            self._show(agents, now_s)
+            if now_s - saved_s > max(SAVE_EVERY_S, save_s / LARGEST_SHARE):
+                population.take_records()  # a save has all reports up to its step
+                self._save(gpu, population, agents, now_s, is_last=False)
+                saved_s = population.elapsed_s
+                save_s = saved_s - now_s
                 self._screen.activity(what)
-        train_s = time.monotonic() - began
-        finished = [index for index, agent in enumerate(agents) if agent.is_finished]
-
-        def hash_of(number: int) -> str:
-            (payload,) = population.states(finished[number], 1)
-            return checkpoint_of(agents[finished[number]], payload).state_sha256
-
-        self._verify([agents[index] for index in finished], hash_of)
-        self._save(gpu, population, agents, train_s)
-        return self._settle(agents)
+        train_s = population.elapsed_s
+        population.take_records()
+        self._verify(population, agents)
+        self._save(gpu, population, agents, train_s, is_last=True)
+        self._settle(agents)
 
     def _show(self, agents: Sequence[Agent], elapsed_s: float) -> None:
         for agent in agents:
@@ -281,12 +387,14 @@ class GpuRuns:
             rate = done / elapsed_s if elapsed_s > 0 else None
             left_s = (agent.plan.steps - agent.step) / rate if rate else None
             was, member.state = member.state, TRAINING
+            evaluation = agent.evaluation
             member.take(
                 {
                     "step": min(agent.step, agent.plan.steps),
                     "steps": agent.plan.steps,
                     "steps_per_s": rate,
                     "left_s": left_s,
+                    **({} if evaluation is None else figures_of(evaluation)),
                 }
             )
             if member.state != was:
@@ -295,29 +403,38 @@ class GpuRuns:
 
     # -- what comes back ---------------------------------------------------------------------------
 
-    def _verify(self, agents: Sequence[Agent], hash_of: Callable[[int], str]) -> None:
+    def _verify(self, population: Population, agents: Sequence[Agent]) -> None:
         """Train a sample of finished runs here; raise RefusedError unless they end alike."""
-        count = min(self._verified, len(agents))
-        for index in (len(agents) * number // count for number in range(count)):
+        finished = [index for index, agent in enumerate(agents) if agent.is_finished]
+        count = min(self._verified, len(finished))
+        for number in range(count):
             if self._interruption.requested:
                 return
-            title = agents[index].member.title
+            index = finished[len(finished) * number // count]
+            agent = agents[index]
+            title = agent.member.title
             self._screen.activity(f"training {title} here, to compare")
-            ours, theirs = self._trained_here(agents[index]), hash_of(index)
-            if ours is not None and ours != theirs:
+            ours = self._trained_here(agent)
+            if ours is None:
+                return
+            (fetched,) = population.fetch(index, 1)
+            state, theirs = ours["state_sha256"], fetched.sha256.hex()
+            if state != theirs:
                 raise RefusedError(
-                    f"{title} ended with state {theirs[:16]}… on the GPU, and with {ours[:16]}… on "
-                    "this machine: no run of this training is completed. Train with --board host, "
-                    "and report it with the output of `rlt doctor`"
+                    f"{title} ended with state {theirs[:16]}… on the GPU, and with {state[:16]}… "
+                    f"on this machine{REMEDY}"
+                )
+            mean = ours["return_mean"]
+            if agent.evaluation is None or mean != agent.evaluation.return_mean:
+                found = None if agent.evaluation is None else agent.evaluation.return_mean
+                raise RefusedError(
+                    f"{title} has a return of {found} on the GPU, and of {mean} on this "
+                    f"machine{REMEDY}"
                 )
 
-    def _trained_here(self, agent: Agent) -> str | None:
-        """Return the hash of the state in which a run ends on this machine; None after a pause."""
-        values = {
-            **agent.plan.hyperparameters,
-            "eval_freq": LARGEST_U32,
-            "n_eval_episodes": 1,
-        }
+    def _trained_here(self, agent: Agent) -> RunDocument | None:
+        """Return how a run ends on this machine; None after a pause."""
+        values = agent.plan.hyperparameters
         settings = (f"{name}={values[name]}" for name in values if name not in ("seed", "steps"))
         with tempfile.TemporaryDirectory() as folder:
             request = replace(
@@ -335,58 +452,48 @@ class GpuRuns:
                 out=Path(folder) / "run",
             )
             try:
-                return train(request, Screen)["state_sha256"]
+                return train(request, Screen)
             except Interrupted:
                 self._interruption.requested = True
                 return None
 
     def _save(
-        self, gpu: Gpu, population: Population, agents: Sequence[Agent], train_s: float
+        self,
+        gpu: Gpu,
+        population: Population,
+        agents: Sequence[Agent],
+        train_s: float,
+        *,
+        is_last: bool,
     ) -> None:
-        """Save the states in the runs' folders. What was saved before a fault stays."""
+        """Save what the agents are in the runs' folders. What was saved before a fault stays.
+
+        On a full disk the agents go on, and the next save has what this one lacks; the last one
+        fails then.
+        """
         self._screen.activity(f"saving {len(agents):,} runs")
-        for agent, payload in zip(agents, population.states(0, len(agents)), strict=True):
-            if agent.fault:
-                continue
+
+        def error_of(given: tuple[Agent, Fetched]) -> RltError | None:
             try:
-                self._save_one(gpu, agent, payload, train_s, len(agents) - 1)
+                save(*given, gpu, train_s, self._origin)
             except RltError as error:
-                agent.member.fail(error)
+                return error
+            return None
 
-    def _save_one(
-        self, gpu: Gpu, agent: Agent, payload: bytes, train_s: float, others: int
-    ) -> None:
-        plan = agent.plan
-        checkpoint = checkpoint_of(agent, payload)
-        if agent.folder is None:
-            agent.folder = open_folder(agent, gpu)
-        else:
-            agent.folder.lock()
-        folder = agent.folder
-        with contextlib.closing(folder):
-            session = structs.replace(
-                folder.content.sessions[-1], last_step=agent.step, train_s=train_s
-            )
-            whole_s = agent.train_s_before + train_s
-            run = run_in_state(folder.content, "paused", agent.step, whole_s, None, session)
-            run = structs.replace(run, checkpoint_train_s=run.train_s)
-            text = (
-                f"trained on {gpu.info.name} from step {plan.first_step:,} to {agent.step:,}, "
-                f"beside {plural(others, 'other run')}; a GPU does not report on the way"
-            )
-            row = {"kind": "event", "time_s": whole_s, "step": agent.step, "severity": 6}
-            folder.append_metrics([{**row, "text": text}])
-            versions = checkpoint_versions(run)
-            files = {
-                CHECKPOINT_FILE: to_safetensors(
-                    replace(checkpoint, versions=versions), plan.description.tensors
-                )
-            }
-            folder.commit(agent.step, checkpoint.state_sha256, files, run)
+        with ThreadPoolExecutor(WRITERS) as writers:  # most of the time goes by waiting for disks
+            for first in range(0, len(agents), population.rows):
+                several = agents[first : first + population.rows]
+                fetched = population.fetch(first, len(several))
+                saved = [each for each in zip(several, fetched, strict=True) if not each[0].fault]
+                for (agent, _), error in zip(saved, writers.map(error_of, saved), strict=True):
+                    if isinstance(error, DiskError) and not is_last:
+                        self._screen.activity(f"{error}: trying again later")
+                        return
+                    if error is not None:
+                        agent.member.fail(error)
 
-    def _settle(self, agents: Sequence[Agent]) -> list[tuple[Member, TrainingRequest]]:
-        """Set the members' states; return what has learned all, with the request to go on."""
-        learned = []
+    def _settle(self, agents: Sequence[Agent]) -> None:
+        """Set the members' states."""
         for agent in agents:
             member = agent.member
             member.activity = ""
@@ -398,60 +505,120 @@ class GpuRuns:
                     )
                 )
             elif member.state != FAILED:
-                member.state = PAUSED
-                if agent.is_finished:
-                    request = replace(
-                        agent.request,
-                        settings=(),
-                        resume=str(member.path),
-                        seed=None,
-                        out=None,
-                        restarts=False,
-                    )
-                    learned.append((member, request))
-                    continue
+                member.state = FINISHED if agent.is_finished else PAUSED
             self._ended(member)
-        return learned
+            self._screen.changed(member)
 
 
-def checkpoint_of(agent: Agent, payload: bytes) -> Checkpoint:
+REMEDY = (
+    f": no run of this training is completed. Train with --board {DEFAULT_BOARD}, and report it "
+    "with the output of `rlt doctor`"
+)
+
+
+def notes_of(agent: Agent, gpu: str, others: int) -> list[StatusText]:
+    """Return what the log of a run says of its beginning here."""
+    where = f"trains on {gpu} from step {agent.plan.first_step:,}, beside "
+    texts = [where + plural(others, "other run")]
+    if agent.plan.checkpoint is not None:
+        texts += filter(None, (faults.note_of_resumption(agent.plan), note_of_rate(agent.plan)))
+    return [StatusText(SEVERITY_INFO, text) for text in texts]
+
+
+def figures_of(evaluation: Evaluation) -> dict[str, object]:
+    """Return the values of a report of parallel_runs."""
+    return {
+        "evaluations": [(evaluation.step, evaluation.return_mean)],
+        "return_mean": evaluation.return_mean,
+        "return_std": evaluation.return_std,
+        "length_mean": evaluation.length_mean,
+    }
+
+
+def save(agent: Agent, fetched: Fetched, gpu: Gpu, train_s: float, origin: Origin) -> None:
+    """Save an agent in the folder of its run, which is begun where necessary."""
     plan = agent.plan
-    return Checkpoint(
-        experiment=plan.description.name,
-        fingerprint=plan.description.fingerprint,
-        step=agent.step,
-        payload=payload,
-        hyperparameters=plan.hyperparameters,
-        learning=plan.description.learning,
+    first_step = plan.first_step + 1 if agent.folder is None and plan.resumed else None
+    if agent.folder is None:
+        agent.folder = open_folder(agent, gpu, origin)
+    else:
+        agent.folder.lock()
+    folder = agent.folder
+    with contextlib.closing(folder):
+        agent.best.offer(fetched.best)
+        append_reports(agent, folder, first_step)
+        session = structs.replace(
+            folder.content.sessions[-1], last_step=agent.step, train_s=train_s
+        )
+        state = "finished" if agent.is_finished else "paused"
+        whole_s = agent.train_s_before + train_s
+        run = run_in_state(folder.content, state, agent.step, whole_s, agent.evaluation, session)
+        run = structs.replace(run, best=agent.best.best, checkpoint_train_s=run.train_s)
+        description = plan.description
+        checkpoint = Checkpoint(
+            experiment=description.name,
+            fingerprint=description.fingerprint,
+            step=agent.step,
+            payload=fetched.payload,
+            hyperparameters=plan.hyperparameters,
+            versions=checkpoint_versions(run),
+            learning=description.learning,
+        )
+        files = {
+            CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors),
+            POLICY_FILE: fetched.policy,
+            **agent.best.files,
+        }
+        folder.commit(agent.step, fetched.sha256.hex(), files, run)
+    agent.unsaved, agent.is_torn = [], False
+
+
+def append_reports(agent: Agent, folder: RunFolder, first_step: int | None) -> None:
+    """Append what an agent has reported to the logs of its run; in TensorBoard's it replaces what
+    comes from `first_step` on."""
+    plan = agent.plan
+    if agent.is_torn:
+        saved = folder.content.checkpoint_step
+        folder.truncate_metrics(-1 if saved is None else saved)
+    agent.is_torn = True
+    log = ReportLog(
+        folder,
+        [metric.name for metric in plan.description.metrics],
+        plan.request.tensorboard is not False,
+        first_step,
+        plan.searchable,
+        plan.request.wandb,
+        folder.read_metrics(),
     )
+    with contextlib.closing(log):
+        for time_s, event in agent.unsaved:
+            log.take(event, plan.first_step, time_s)
+        log.flush()
+    if log.disk_error is not None:
+        raise log.disk_error
 
 
-def checkpoint_of_save(agent: Agent) -> Checkpoint:
-    checkpoint = agent.plan.checkpoint
-    assert checkpoint is not None
-    return checkpoint
-
-
-def open_folder(agent: Agent, gpu: Gpu) -> RunFolder:
+def open_folder(agent: Agent, gpu: Gpu, origin: Origin) -> RunFolder:
     """Create the folder of a run, or begin a session in that of a paused one; lock it."""
     plan = agent.plan
     sources = plan.sources
     assert sources is not None
     folder = plan.resumed
     if folder is None:
-        run = started(plan, gpu, sources, Run(started=timestamp()))
+        earlier = Run(started=timestamp(), begun_us=agent.begun_us)
+        run = started(plan, gpu, sources, earlier, origin)
         return RunFolder.create(agent.member.path, run, [sources], agent.request.restarts)
     folder.lock()
     folder.require_unchanged()
     remove_partials(folder.path)
-    rows = folder.truncate_metrics(plan.first_step)
-    agent.train_s_before = train_s_before(folder.content, plan.first_step, rows)
+    folder.truncate_metrics(plan.first_step)
     folder.keep(*sources)
-    folder.write(plan.with_resumed_save(started(plan, gpu, sources, folder.content)))
+    run = started(plan, gpu, sources, folder.content, origin)
+    folder.write(plan.with_resumed_save(run))
     return folder
 
 
-def started(plan: Plan, gpu: Gpu, sources: Sources, earlier: Run) -> Run:
+def started(plan: Plan, gpu: Gpu, sources: Sources, earlier: Run, origin: Origin) -> Run:
     """Return run.json of a run whose session begins on the GPU."""
     sizes = plan.description.bytes_of
     identity = Identity(
@@ -469,4 +636,4 @@ def started(plan: Plan, gpu: Gpu, sources: Sources, earlier: Run) -> Run:
         unique_id="",
         program="train",
     )
-    return run_at_start(plan, identity, gpu.info.name, sources.name, earlier)
+    return run_at_start(plan, identity, gpu.info.name, sources.name, earlier, origin)

@@ -95,6 +95,11 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
         if asked.verify is not None and asked.verify < 0:
             raise UsageError(f"--verify {asked.verify}: give 0 or more runs")
         if plan.board.is_gpu:
+            if asked.jobs is not None:
+                raise UsageError(
+                    f"--jobs does not go with --board {plan.board.name}, where all runs train at "
+                    "once: leave it out"
+                )
             Gpu().close()  # there is one, and its driver is new enough
         elif asked.verify is not None:
             raise UsageError(
@@ -190,6 +195,8 @@ class GroupTraining:
             )
             for name in group.run_names()
         ]
+        if plan.board.is_gpu:
+            self._jobs = len(self._members)
 
     def train(self, make_screen: MakeScreen) -> GroupDocument:
         """Train what has not finished; every way out leaves a group that can be resumed."""
@@ -249,20 +256,16 @@ class GroupTraining:
         title, board = self._group.title, self._plan.board.name
         screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
         try:
-            if self._make_env is not None:
-                runs: Runs = RunsInTurn(screen, self._interruption, self._ended)
+            if self._plan.board.is_gpu:
+                from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
+
+                runs: Runs = GpuRuns(screen, self._interruption, self._ended, self._asked.verify)
+            elif self._make_env is not None:
+                runs = RunsInTurn(screen, self._interruption, self._ended)
             else:
                 start = None if self._cluster is None else self._cluster.start
                 runs = ParallelRuns(
                     self._jobs, scratch, screen, self._interruption, self._ended, start=start
-                )
-            if self._plan.board.is_gpu:
-                from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
-
-                runs = GpuRuns(
-                    *(screen, self._interruption, self._ended),
-                    verified=self._asked.verify,
-                    finishing=runs,
                 )
             runs.train(self._next)
         finally:

@@ -479,14 +479,9 @@ def require_gpu(request: TrainingRequest, server: EnvironmentServer | None) -> N
         )
 
 
-def has_learned(plan: Plan) -> bool:
-    """Return whether the run's checkpoint has all of its steps."""
-    return plan.checkpoint is not None and plan.checkpoint.step >= plan.steps
-
-
 def require_many(plan: Plan) -> None:
-    """Raise UsageError for a single run on a GPU, unless it has learned all there."""
-    if plan.board.is_gpu and not has_learned(plan):
+    """Raise UsageError for a single run on a GPU."""
+    if plan.board.is_gpu:
         raise UsageError(
             f"--board {plan.board.name} trains many runs at once, and one alone is faster with "
             f"--board {DEFAULT_BOARD}: give --seeds 0-999"

@@ -13,6 +13,8 @@ from rltools_host.screen.group_screen import (
     PlainGroupScreen,
     make_group_screen,
     picture,
+    plain_line,
+    result_lines,
 )
 from rltools_host.training.progress import (
     FAILED,
@@ -88,3 +90,24 @@ def test_plain_lines() -> None:
         "  seed 0: failed: the board is gone",
         "  pausing",
     ]
+
+
+def test_of_a_thousand_runs_the_worst_have_a_line() -> None:
+    stream = io.StringIO()
+    view = view_of([TRAINING] * 1000)
+    screen = make_group_screen(view, stream)
+    for member in view.members:
+        member.return_mean = -float(member.seed)
+        member.state = FINISHED
+        screen.changed(member)
+    view.members[7].state, view.members[7].error = FAILED, "the board is gone"
+    screen.changed(view.members[7])
+    assert stream.getvalue().splitlines()[1:] == ["  seed 7: failed: the board is gone"]
+    assert plain_line(view_of([TRAINING] * 1000)) == "1000 training   at step 2,500   left 1:15"
+    summary = {"variant": "", "label": "", "runs": 999, "failed": 1}
+    summary |= {"mean": -500.0, "std": 1.0, "worst": -999.0, "median": -500.0}
+    runs = [member.figures() for member in view.members]
+    lines = result_lines({"runs": runs, "summary": [summary]})
+    assert [line.split()[0] for line in lines[:9]] == ["seed", "7", *map(str, range(999, 992, -1))]
+    assert any(line.startswith("  8 of 1,000 runs are listed") for line in lines)
+    assert len(lines) < 20

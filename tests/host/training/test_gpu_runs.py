@@ -6,25 +6,37 @@ its barriers, its shared memory, and whose memory each thread reads."""
 
 from __future__ import annotations
 
+import math
 import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cuda_driver
 from group_calls import ENVIRONMENT, RLT
+from rltools_host.boards import gpu
 from rltools_host.build import tools
 from rltools_host.commands import cli
+from rltools_host.errors import DiskError
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training import gpu_runs
+from rltools_host.training.metrics_log import without_null
 
 pytestmark = [pytest.mark.all, pytest.mark.timeout(300)]
 
+LEFT_OUT = ("kind", "time_s", "counter")
+# An evaluation of an episode on the way, and one at the end.
+RARELY = ("--set", "eval_freq=1000", "--set", "n_eval_episodes=1")
 # Steps of which the last ones learn: the stand-in takes some 20 ms for one.
-TD3 = ("pendulum-td3", "--steps", "330", "--set", "learning_starts=290")
+TD3 = (
+    *("pendulum-td3", "--steps", "330", "--set", "learning_starts=290"),
+    *("--set", "eval_freq=200", "--set", "n_eval_episodes=1", "--set", "report_every=50"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -59,17 +71,36 @@ def trained_here(folder: Path, seed: int, *words: str) -> Run:
     return run_of(out)
 
 
+def policies_of(run: Path) -> list[bytes]:
+    folder = RunFolder.open(run)
+    return [folder.policy_path.read_bytes(), folder.best_path.read_bytes()]
+
+
+def require_same_reports(*runs: Path) -> None:
+    """Compare the numbers that two runs have reported, without the time."""
+    reports, others = (
+        [
+            {name: value for name, value in without_null(row).items() if name not in LEFT_OUT}
+            for row in RunFolder.open(run).read_metrics()
+            if row["kind"] != "event"
+        ]
+        for run in runs
+    )
+    # Losses are added up tile by tile, and a block has tiles of another size.
+    assert reports == [pytest.approx(row, rel=1e-6, nan_ok=True) for row in others]
+
+
 @pytest.mark.parametrize(
     ("words", "is_reversed"),
     [
         (TD3, "1"),
-        (("pendulum-ppo", "--steps", "2048", "--set", "n_epochs=2"), ""),
+        (("pendulum-ppo", "--steps", "2048", "--set", "n_epochs=2", *RARELY), ""),
         *(
             pytest.param(words, "1", marks=pytest.mark.slow)
             for words in (
-                ("pendulum-sac", "--steps", "120", "--set", "learning_starts=100"),
-                ("cartpole-dqn", "--steps", "1100"),
-                ("crazyflie-ppo", "--steps", "8192"),
+                ("pendulum-sac", "--steps", "120", "--set", "learning_starts=100", *RARELY),
+                ("cartpole-dqn", "--steps", "1100", *RARELY),
+                ("crazyflie-ppo", "--steps", "8192", *RARELY),
             )
         ),
     ],
@@ -88,7 +119,11 @@ def test_runs_on_a_gpu_end_with_this_machines_bits(
         here = trained_here(tmp_path, seed, *words)
         assert (run.state, run.board) == ("finished", "cuda")
         assert (run.state_sha256, run.return_mean) == (here.state_sha256, here.return_mean)
+        assert (run.length_mean, run.best) == (here.length_mean, here.best)
         assert run.sessions[0].port == "Stand-in GPU"
+        folders = group / f"s{seed}", tmp_path / f"here-{seed}"
+        assert policies_of(folders[0]) == policies_of(folders[1])
+        require_same_reports(*folders)
     assert cli.run(["evaluate", str(group / "s7"), "--episodes", "2"]) == 0
 
 
@@ -96,6 +131,7 @@ def test_a_pause_and_a_gpu_that_gives_up(driver: Path, tmp_path: Path) -> None:
     """What is saved goes on, and the rest begins again."""
     group = tmp_path / "group"
     td3 = ("pendulum-td3", "--steps", "200", "--set", "learning_starts=60")
+    td3 = (*td3, "--set", "eval_freq=40", "--set", "n_eval_episodes=1")
     words = (*td3, "--board", "cuda", "--seeds", "0-1", "--out", str(group))
     # The fifth launch trains for the fourth time, and to step 1 + 4 + 16 + 64 at most.
     stopped = train(driver, *words, sigterm_at="5")
@@ -114,8 +150,40 @@ def test_a_pause_and_a_gpu_that_gives_up(driver: Path, tmp_path: Path) -> None:
     done = train(driver, "--resume", str(group), "--verify", "2")
     assert done.returncode == 0, done.stderr
     for seed in (0, 1):
-        here = trained_here(tmp_path, seed, *td3)
-        assert run_of(group / f"s{seed}").state_sha256 == here.state_sha256
+        trained_here(tmp_path, seed, *td3)
+        assert policies_of(group / f"s{seed}") == policies_of(tmp_path / f"here-{seed}")
+
+
+def test_a_disk_that_is_full_for_a_while(
+    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be saved on the way is saved later, and once."""
+    group = tmp_path / "group"
+    words = ("pendulum-td3", "--steps", "60", "--set", "report_every=10", "--set", "eval_freq=30")
+    words = (*words, "--set", "n_eval_episodes=1")
+    saves = []
+
+    def commit(folder: RunFolder, *arguments: Any) -> None:
+        saves.append(folder.name)
+        if len(saves) in (1, 4):
+            raise DiskError("no space left")
+        committed(folder, *arguments)
+
+    committed = RunFolder.commit
+    monkeypatch.setattr(RunFolder, "commit", commit)
+    monkeypatch.setattr(gpu_runs, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(gpu_runs, "LARGEST_SHARE", math.inf)
+    monkeypatch.setattr(gpu, "LIBRARIES", [str(driver / "libcuda.so.1")])
+    for name, value in cuda_driver.environment(driver).items():
+        monkeypatch.setenv(name, value)
+    gpu.library.cache_clear()
+    more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
+    assert cli.run(["train", *words, *more, "--no-tensorboard"]) == 0
+    gpu.library.cache_clear()
+    assert len(saves) > 5
+    here = trained_here(tmp_path, 0, *words)
+    assert run_of(group / "s0").state_sha256 == here.state_sha256
+    require_same_reports(group / "s0", tmp_path / "here-0")
 
 
 def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:

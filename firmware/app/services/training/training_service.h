@@ -8,6 +8,7 @@
 #include "app/services/training/non_finite_text.h"
 #include "app/services/training/training_files.h"
 #include "rltools/rl/evaluation.h"
+#include "rltools/rl/reports.h"
 
 namespace rlt {
 
@@ -131,8 +132,7 @@ class TrainingService : public link::Service {
   }
 
   void forget_run() {
-    metrics_.clear();
-    ended_ = {};
+    since_.clear();
     is_best_ = false;
     files_.forget_best();
     best_evaluation_ = last_evaluation_ = {};
@@ -158,7 +158,7 @@ class TrainingService : public link::Service {
     if (is_training()) return;
     // The policy of a checkpoint from within an evaluation is evaluated first.
     const bool is_due = is_restored_ && command.fourth_parameter() == 1.0f;
-    const bool evaluates = is_due && (finished(training_) || !has_all_steps());
+    const bool evaluates = is_due && (finished(training_) || !has_all_steps(training_));
     if (finished(training_) && !evaluates && !evaluating_) {
       state_ = RLT_STATE_FINISHED;
       return send_result();
@@ -209,30 +209,18 @@ class TrainingService : public link::Service {
   void train() {
     const std::uint32_t before = steps_done(training_);
     const StepReport<E> report = train_step(device_, training_);
-    metrics_.add(report.metrics);
-    ended_.add(report.episodes_ended, report.episode_returns, report.episode_steps);
+    since_.add(report);
     if (environment_is_lost()) return rest(RLT_STATE_PAUSED);
     if (!report.finite) {
-      metrics_.clear();  // means without what was not finite would look sound
+      since_.metrics.clear();  // means without what was not finite would look sound
       if (report.non_finite.environment == report.non_finite.kNone) {
         return fail("training stopped: a loss is not finite");
       }
       return fail(non_finite_text(training_, report));
     }
-    const std::uint32_t step = steps_done(training_);
-    const auto is_due = [&](std::uint32_t interval) {
-      return step / interval != before / interval;
-    };
-    const bool last = finished(training_);
-    if (last || is_due(training_.hyperparameters.report_every)) send_progress();
-    // When all steps are taken, updates from the last ones may still be due (PPO's). The policy is
-    // then evaluated only after these, when the run has finished.
-    if (last || (!has_all_steps() && is_due(training_.hyperparameters.eval_freq))) {
-      begin_evaluating();
-    }
+    if (is_report_due(training_, before)) send_progress();
+    if (is_evaluation_due(training_, before)) begin_evaluating();
   }
-
-  bool has_all_steps() const { return steps_done(training_) >= training_.hyperparameters.steps; }
 
   void begin_evaluating() {
     if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
@@ -320,15 +308,13 @@ class TrainingService : public link::Service {
     content.episodes = episodes_ended(training_.learner.environments);
     content.last_return = static_cast<float>(progress.last_return);
     content.best_return = static_cast<float>(progress.best_return);
-    for (int i = 0; i < E::Algorithm::Metrics::kCount; i++) content.metrics[i] = metrics_.get(i);
-    content.episodes_ended = ended_.episodes;
-    if (ended_.episodes > 0) {
-      const auto count = static_cast<float>(ended_.episodes);
-      content.episode_return = ended_.returns / count;
-      content.episode_length = static_cast<float>(ended_.steps) / count;
+    for (int i = 0; i < E::Algorithm::Metrics::kCount; i++) {
+      content.metrics[i] = since_.metrics.get(i);
     }
-    metrics_.clear();
-    ended_ = {};
+    content.episodes_ended = since_.episodes;
+    content.episode_return = since_.mean_return();
+    content.episode_length = since_.mean_steps();
+    since_.clear();
     sender_.send(mavlink_msg_rlt_progress_encode_status, content);
   }
 
@@ -374,21 +360,7 @@ class TrainingService : public link::Service {
   Training<E>& training_;
   Files files_;
   FileServer<Files> server_;
-  // The training episodes that have ended since the last report: how many, and their sums.
-  struct EndedEpisodes {
-    std::uint32_t episodes = 0;
-    float returns = 0.0f;
-    std::uint32_t steps = 0;
-
-    void add(std::uint32_t count, float returns_of_them, std::uint32_t steps_of_them) {
-      episodes += count;
-      returns += returns_of_them;
-      steps += steps_of_them;
-    }
-  };
-
-  MetricMeans<typename E::Algorithm::Metrics> metrics_;
-  EndedEpisodes ended_;
+  SinceReport<E> since_;
   Evaluation<E> evaluation_{};
   mavlink_rlt_evaluation_t best_evaluation_{};  // the first with the largest mean
   mavlink_rlt_evaluation_t last_evaluation_{};  // without episodes: there was none

@@ -203,7 +203,9 @@ constexpr std::size_t text_length(const char* text) {
 template <std::size_t Capacity>
 inline void copy_text(char (&field)[Capacity], const char* text, std::size_t length) {
   // GCC 12 warns falsely where it knows the text, and that it was put together at compile time.
+#if !defined(__clang__)
   __asm__("" : "+r"(text));
+#endif
   const std::size_t copied = length < Capacity ? length : Capacity - 1;
   for (std::size_t i = 0; i < Capacity; i++) field[i] = '\0';
   __builtin_memcpy(field, text, copied);
