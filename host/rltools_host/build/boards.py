@@ -14,7 +14,7 @@ from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import parse_json
 from rltools_host.tree import PROJECT, TREE
 
-GPU = "gpu"  # a link: to a process that has what the GPU has trained
+GPU = "gpu"  # a link: none, as the program is a GPU's
 LINK_KINDS = ("process", "serial", "tcp", GPU)
 POLICY_SLOT_BYTES = 32768  # in firmware/app/infer/program.h, for a board without storage
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -107,13 +107,13 @@ class Board:
 
     @property
     def is_gpu(self) -> bool:
+        """Return whether its program is a GPU's (build/gpu.py)."""
         return self.link.kind == GPU
 
     @property
     def is_process(self) -> bool:
-        """Return whether its program is a process on this machine, also a GPU's, which evaluates
-        what is trained there."""
-        return self.link.kind in ("process", GPU)
+        """Return whether its program is a process on this machine."""
+        return self.link.kind == "process"
 
     @property
     def has_own_firmware(self) -> bool:

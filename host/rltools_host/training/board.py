@@ -72,11 +72,12 @@ def build_program(plan: Plan) -> None:
     command began, and builds the program again.
 
     A board that is flashed, or that is behind --port, has its program already. Its sources are
-    taken to be those of now, as the experiment's description here has its fingerprint.
+    taken to be those of now, as the experiment's description here has its fingerprint. That of a
+    GPU is built for what the GPU has (build/gpu.py).
     """
     name = plan.subject
     plan.sources = read_sources(generated=generated_headers(name))
-    if not plan.board.is_flashed:
+    if not (plan.board.is_flashed or plan.board.is_gpu):
         plan.program = firmware.build_firmware(plan.board, name)
 
 

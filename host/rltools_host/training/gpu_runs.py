@@ -446,6 +446,7 @@ class GpuRuns:
                 settings=tuple(settings),
                 set_file=None,
                 resume=None,
+                built=None,
                 restarts=False,
                 tensorboard=False,
                 wandb=None,
