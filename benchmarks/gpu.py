@@ -159,11 +159,11 @@ def executions(
         for each in experiments.describe(experiment).hyperparameters
     ]
     bytes_of = (
-        *(sizes["agent_bytes"], 4 * len(packed), sizes["record_count"] * sizes["record_bytes"]),
-        sizes["status_bytes"],
+        *(sizes["agent_bytes"], 4 * len(packed), 1),
+        *(sizes["record_count"] * sizes["record_bytes"], sizes["status_bytes"]),
     )
     memory = [ctypes.create_string_buffer(count + 256) for count in bytes_of]
-    agent, values, records, status = (
+    agent, values, stops, records, status = (
         ctypes.c_uint64(-(-ctypes.addressof(each) // 256) * 256) for each in memory
     )
     ctypes.memmove(values.value, b"".join(packed), 4 * len(packed))
@@ -173,12 +173,15 @@ def executions(
         barriers: int = library.ptx_launch(kernel, 1, sizes["block_threads"], pointers, 0)
         return barriers
 
+    def train(pieces: int) -> int:
+        return launch(b"train_agents", agent, ctypes.c_uint32(pieces), stops, records, status)
+
     def train_until(step: int) -> tuple[Any, int]:
         barriers = 0
         while ctypes.c_uint32.from_address(status.value).value < step:
-            barriers += launch(b"train_agents", agent, ctypes.c_uint32(1), records, status)
+            barriers += train(1)
         os.environ["PTX_COUNTS"] = str(path)
-        launch(b"train_agents", agent, ctypes.c_uint32(0), records, status)
+        train(0)
         del os.environ["PTX_COUNTS"]
         counts = np.fromfile(path, dtype=np.uint64).reshape(sizes["block_threads"], -1)
         return counts.astype(float), barriers

@@ -277,12 +277,14 @@ extern "C" __attribute__((nvptx_kernel)) void initialize_agents(Agent* agents,
 }
 
 // Do `pieces` pieces of work, or less: to the end of the run, or until `records` (agents,
-// Records::kCount) are full. `statuses` (agents) say where they stand.
+// Records::kCount) are full; none where `stops` (agents) is not 0. `statuses` (agents) say where
+// they stand.
 extern "C" __attribute__((nvptx_kernel)) void train_agents(Agent* agents, std::uint32_t pieces,
+                                                           const std::uint8_t* stops,
                                                            Record* records, Status* statuses) {
-  lead(agents, [pieces, records, statuses](Block device, Agent& agent, Training<E>& training) {
+  lead(agents, [=](Block device, Agent& agent, Training<E>& training) {
     Records own(records + std::uint64_t{agent_index()} * Records::kCount);
-    for (std::uint32_t left = pieces;
+    for (std::uint32_t left = stops[agent_index()] != 0 ? 0 : pieces;
          left > 0 && agent.fault == Fault::none && own.have_room() && !is_done(agent, training);
          left--) {
       switch (agent.work) {

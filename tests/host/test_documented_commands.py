@@ -195,6 +195,7 @@ EMULATED = "./rlt train pendulum-td3 --board qemu-cortex-m7 --steps 300"
 NEEDS = ["arm-none-eabi-g++", "qemu-system-arm"]
 
 LONGER = "seconds to minutes of training or flights; with fewer steps the figure is another one: "
+ON_GPU = "a GPU is needed; tests/host/training/test_gpu_runs.py has a stand-in for its driver"
 ELSEWHERE = "what the reader has is named: a log, a module, a file, a board"
 REASONS = {
     "./rlt demo": "tests/host/commands/test_demo.py tells it with --quick",
@@ -229,9 +230,8 @@ REASONS = {
     "./rlt evaluate latest --gate steady-wind": LONGER,
     "./rlt adapt examples/fit/flight.csv --board qemu-stm32f405": "commands/test_adapt.py",
     "./rlt train quadrotor-ppo --set airframe=6": LONGER,
-    "./rlt train pendulum-td3 --board cuda --seeds 0-1023": (
-        "a GPU is needed; tests/host/training/test_gpu_runs.py has a stand-in for its driver"
-    ),
+    "./rlt train pendulum-td3 --board cuda --seeds 0-1023": ON_GPU,
+    "./rlt tune pendulum-td3 --board cuda --trials 1000 --jobs 256": ON_GPU,
     "./rlt fly latest --px4 udp:127.0.0.1:18570 --starts 8": "PX4's tree is needed",
 }
 

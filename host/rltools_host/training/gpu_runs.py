@@ -11,9 +11,10 @@ import hashlib
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from msgspec import structs
@@ -103,6 +104,7 @@ class Agent:
     plan: Plan
     step: int = 0
     is_finished: bool = False
+    is_stopped: bool = False
     fault: int = 0  # of FAULTS
     folder: RunFolder | None = None  # once it was opened to save in this session
     is_torn: bool = False  # metrics.jsonl has rows behind the save
@@ -119,6 +121,10 @@ class Agent:
         if isinstance(event, Evaluation):
             self.evaluation = event
             self.best.take(event)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.is_finished or self.is_stopped or bool(self.fault)
 
     @property
     def values(self) -> bytes:
@@ -188,6 +194,7 @@ class Population:
             count = len(agents)
             self._place = self._allocate(self._agent_bytes * count)
             self._statuses = self._allocate(STATUS.size * count)
+            self._stops = self._allocate(count)
             self._records = self._allocate(RECORD_BYTES * self._records_each * count)
             self._values = self._allocate(len(agents[0].values) * count)
             self._states = self._allocate(self.state_bytes * self.rows)
@@ -230,13 +237,20 @@ class Population:
                 self._run("write_states", index, 1, self._states, self.state_bytes, evaluates)
         self._began = time.monotonic()
 
-    def advance(self) -> bool:
-        """Train all agents for about LAUNCH_S; return False where none has anything left to do."""
-        if all(agent.is_finished or agent.fault for agent in self._agents):
+    def advance(self, stopped: Collection[Path] = ()) -> bool:
+        """Train all agents, but for those of `stopped` runs, for about LAUNCH_S; return False where
+        none has anything left to do."""
+        for agent in self._agents:
+            agent.is_stopped = agent.member.path in stopped
+        if all(agent.has_ended for agent in self._agents):
             return False
+        self._stops.write(bytes(agent.is_stopped for agent in self._agents))
         launched = time.monotonic()
         count = len(self._agents)
-        self._launch("train_agents", 0, count, self._pieces, self._records, self._statuses)
+        self._launch(
+            *("train_agents", 0, count),
+            *(self._pieces, self._stops, self._records, self._statuses),
+        )
         self.take_records()  # of the launch before, meanwhile
         self._gpu.synchronize()
         counts = []
@@ -303,7 +317,7 @@ def room_for(gpu: Gpu, agent: Agent) -> int:
     """Return how many agents like this one fit into the GPU's free memory, with its program
     loaded; raise OutOfGpuMemoryError where none does."""
     each = gpu.number("agent_bytes") + gpu.number("record_count") * RECORD_BYTES
-    each += STATUS.size + len(agent.values)
+    each += STATUS.size + len(agent.values) + 1
     room = (gpu.free_bytes() - LEFT_BYTES - BUFFER_BYTES) // each
     if room < 1:
         raise OutOfGpuMemoryError(
@@ -322,24 +336,51 @@ class GpuRuns:
         screen: GroupScreen,
         interruption: Interruption,
         ended: Callable[[Member], None],
-        verified: int | None,
+        at_once: int,
+        reported: Callable[[Member], None] = lambda _: None,
+        verified: int | None = None,
     ) -> None:
+        """Prepare to train so many runs at once, if they fit. `ended` is called with each run that
+        has ended, `reported` some times a second; `verified` of each experiment are trained here as
+        well."""
         self._screen = screen
         self._interruption = interruption
         self._ended = ended
+        self._at_once = at_once
+        self._reported = reported
         self._verified = VERIFIED if verified is None else verified
+        self._left = dict[str, int]()  # to verify, by experiment
+        self._stopped: set[Path] = set()
+        self._is_pausing = False
         self._origin = Origin()
 
+    def stop(self, members: Sequence[Member]) -> None:
+        """Pause these runs."""
+        self._stopped |= {member.path for member in members}
+
+    def pause(self, why: str) -> None:
+        """Pause the runs in training, and start no other. `why` is shown."""
+        if not self._is_pausing:
+            self._screen.activity(why)
+        self._is_pausing = True
+
+    @property
+    def _is_to_rest(self) -> bool:
+        if self._interruption.requested:
+            self.pause("pausing; Ctrl-C once more quits without saving")
+        return self._is_pausing
+
     def train(self, next_run: Next) -> None:
-        """Train all runs, or to a pause."""
-        by_experiment: dict[str, list[Agent]] = {}
-        for member, request in iter(next_run, None):
-            with open_plan(request) as plan:
-                agent = agent_of(member, request, plan)
-            by_experiment.setdefault(plan.description.name, []).append(agent)
-        for agents in by_experiment.values():
-            with contextlib.closing(Gpu()) as gpu:
-                self._train_experiment(gpu, agents)
+        """Train the next runs, as many as train at once, until there is none, or to a pause."""
+        while not self._is_to_rest and (taken := [*islice(iter(next_run, None), self._at_once)]):
+            by_experiment: dict[str, list[Agent]] = {}
+            for member, request in taken:
+                with open_plan(request) as plan:
+                    agent = agent_of(member, request, plan)
+                by_experiment.setdefault(plan.description.name, []).append(agent)
+            for agents in by_experiment.values():
+                with contextlib.closing(Gpu()) as gpu:
+                    self._train_experiment(gpu, agents)
 
     def _train_experiment(self, gpu: Gpu, agents: Sequence[Agent]) -> None:
         """Train the agents of an experiment, as many at once as fit."""
@@ -348,7 +389,7 @@ class GpuRuns:
         gpu.load(program_of(name, shared), REGISTERS)
         room = room_for(gpu, agents[0])
         for first in range(0, len(agents), room):
-            if self._interruption.requested:
+            if self._is_to_rest:
                 break
             batch = agents[first : first + room]
             in_order(batch)
@@ -365,7 +406,7 @@ class GpuRuns:
         self._screen.activity(what)
         population.begin()
         saved_s = save_s = 0.0
-        while not self._interruption.requested and population.advance():
+        while not self._is_to_rest and population.advance(self._stopped):
             now_s = population.elapsed_s
             self._show(agents, now_s)
             if now_s - saved_s > max(SAVE_EVERY_S, save_s / LARGEST_SHARE):
@@ -399,6 +440,7 @@ class GpuRuns:
             )
             if member.state != was:
                 self._screen.changed(member)
+            self._reported(member)
         self._screen.refresh()
 
     # -- what comes back ---------------------------------------------------------------------------
@@ -406,9 +448,10 @@ class GpuRuns:
     def _verify(self, population: Population, agents: Sequence[Agent]) -> None:
         """Train a sample of finished runs here; raise RefusedError unless they end alike."""
         finished = [index for index, agent in enumerate(agents) if agent.is_finished]
-        count = min(self._verified, len(finished))
+        experiment = agents[0].plan.description.name
+        count = min(self._left.setdefault(experiment, self._verified), len(finished))
         for number in range(count):
-            if self._interruption.requested:
+            if self._is_to_rest:
                 return
             index = finished[len(finished) * number // count]
             agent = agents[index]
@@ -431,6 +474,7 @@ class GpuRuns:
                     f"{title} has a return of {found} on the GPU, and of {mean} on this "
                     f"machine{REMEDY}"
                 )
+            self._left[experiment] -= 1
 
     def _trained_here(self, agent: Agent) -> RunDocument | None:
         """Return how a run ends on this machine; None after a pause."""

@@ -17,7 +17,6 @@ from typing import NotRequired, TypedDict
 
 from msgspec import structs
 
-from rltools_host.boards.gpu import Gpu
 from rltools_host.errors import (
     DiskError,
     Interrupted,
@@ -94,14 +93,7 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
             begun, plan = resume_group(request)
         if asked.verify is not None and asked.verify < 0:
             raise UsageError(f"--verify {asked.verify}: give 0 or more runs")
-        if plan.board.is_gpu:
-            if asked.jobs is not None:
-                raise UsageError(
-                    f"--jobs does not go with --board {plan.board.name}, where all runs train at "
-                    "once: leave it out"
-                )
-            Gpu().close()  # there is one, and its driver is new enough
-        elif asked.verify is not None:
+        if asked.verify is not None and not plan.board.is_gpu:
             raise UsageError(
                 f"--verify goes with a GPU, and not with --board {plan.board.name}: leave it out"
             )
@@ -195,8 +187,7 @@ class GroupTraining:
             )
             for name in group.run_names()
         ]
-        if plan.board.is_gpu:
-            self._jobs = len(self._members)
+        self._jobs = min(self._jobs, len(self._members))
 
     def train(self, make_screen: MakeScreen) -> GroupDocument:
         """Train what has not finished; every way out leaves a group that can be resumed."""
@@ -259,7 +250,10 @@ class GroupTraining:
             if self._plan.board.is_gpu:
                 from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
 
-                runs: Runs = GpuRuns(screen, self._interruption, self._ended, self._asked.verify)
+                runs: Runs = GpuRuns(
+                    *(screen, self._interruption, self._ended, self._jobs),
+                    verified=self._asked.verify,
+                )
             elif self._make_env is not None:
                 runs = RunsInTurn(screen, self._interruption, self._ended)
             else:

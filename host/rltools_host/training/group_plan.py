@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from rltools_host.boards.gpu import Gpu
 from rltools_host.documents import LARGEST_U32
 from rltools_host.environments.imports import playable
 from rltools_host.environments.server_start import environments_of
@@ -135,6 +136,8 @@ def plan_runs(
             f"jobs={training.jobs}: environments of a Python function are stepped in this process, "
             "one run after the other"
         )
+    if plan.board.is_gpu:
+        Gpu().close()  # there is one, and its driver is new enough
     for each in plans.values():
         build_program(each)
     plan.others = {key: each for key, each in plans.items() if key}
@@ -349,8 +352,9 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def jobs_of(plan: Plan, given: int | None) -> int:
     """Return how many runs train at once: as many as processors have room for their threads."""
     board, threads = plan.board, plan.request.threads
-    if given is not None and not 1 <= given <= MAX_JOBS:
-        raise UsageError(f"--jobs {given}: give a number from 1 to {MAX_JOBS:,}")
+    most = MAX_SEEDS if board.is_gpu else MAX_JOBS
+    if given is not None and not 1 <= given <= most:
+        raise UsageError(f"--jobs {given}: give a number from 1 to {most:,}")
     if board.is_flashed or plan.request.port is not None:
         if given is not None and given > 1:
             raise UsageError(
@@ -360,5 +364,7 @@ def jobs_of(plan: Plan, given: int | None) -> int:
         return 1
     if given is not None:
         return given
+    if board.is_gpu:
+        return most
     each = (threads or DEFAULT_THREADS) if board.takes_threads else 1
     return max(1, processors() // each)

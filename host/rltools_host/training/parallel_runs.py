@@ -70,6 +70,16 @@ class Runs(Protocol):
         """Train the next run whenever there is room, until there is none, or to a pause."""
 
 
+class StoppableRuns(Runs, Protocol):
+    """A way in which runs can be paused meanwhile."""
+
+    def stop(self, members: Sequence[Member]) -> None:
+        """Pause these runs."""
+
+    def pause(self, why: str) -> None:
+        """Pause the runs in training, and start no other. `why` is shown."""
+
+
 # -- the process of a run --------------------------------------------------------------------------
 
 
@@ -235,7 +245,7 @@ class ParallelRuns:
         screen: GroupScreen,
         interruption: Interruption,
         ended: Callable[[Member], None],
-        reported: Callable[[RunProcess], None] = lambda _: None,
+        reported: Callable[[Member], None] = lambda _: None,
         start: Callable[[Member, TrainingRequest, Path], RunProcess] | None = None,
     ) -> None:
         """Prepare to train. `ended` is called with each run that has ended, `reported` after each
@@ -288,7 +298,7 @@ class ParallelRuns:
         for heard in [started for started in self._running if started.stream in ready]:
             was = heard.member.state
             if heard.read():
-                self._reported(heard)
+                self._reported(heard.member)
             else:
                 self._end(heard)
             if heard.member.state != was:
@@ -302,11 +312,11 @@ class ParallelRuns:
             heard.member.state = WAITING
         self._ended(heard.member)
 
-    def signal(self, members: Sequence[Member], number: int) -> None:
-        """Send a signal to the processes of these runs."""
+    def stop(self, members: Sequence[Member]) -> None:
+        """Pause these runs."""
         for started in self._running:
             if started.member in members:
-                started.signal(number)
+                started.signal(signal.SIGTERM)
 
     def pause(self, why: str) -> None:
         """Pause the runs in training, and start no other. `why` is shown after all have the signal,

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
-from rltools_host.build.boards import load_board
 from rltools_host.documents import FromOne, Line, Title, Unfit, Value, typed
 from rltools_host.environments.imports import whole_source
 from rltools_host.environments.task import TaskRequest
@@ -163,11 +162,6 @@ class TuneRequest:
 def plan_new_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
     """Check and build a new tuning; return its folder, its plan and what it searches."""
     training = replace(request.training, seeds=request.training.seeds or (0,))
-    if training.board is not None and load_board(training.board).is_gpu:
-        raise UsageError(
-            f"a tuning's trials do not train on board {training.board} yet: take --board host, or "
-            "train a study there"
-        )
     asked, plan = plan_new(GroupRequest(training))
     task = None if plan.server is None else plan.server.task
     settings = asked.training.settings

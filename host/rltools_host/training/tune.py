@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import signal
 import statistics
 import time
 from collections import deque
@@ -49,7 +48,7 @@ from rltools_host.training.group import (
 )
 from rltools_host.training.group_plan import shared_request
 from rltools_host.training.hyperparameters import resized
-from rltools_host.training.parallel_runs import ParallelRuns, RunProcess
+from rltools_host.training.parallel_runs import ParallelRuns, StoppableRuns
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import FAILED, FINISHED, PRUNED, WAITING, GroupView, Member
 from rltools_host.training.ray_cluster import RayCluster
@@ -59,6 +58,7 @@ from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
 from rltools_host.tree import command_line, near_path
 
+ON_GPU = 256  # runs at once: a sampler learns from those that have ended
 MAX_KILLS = 20  # of one trial's processes, which might always take too much memory
 
 
@@ -139,6 +139,8 @@ class Tuning:
         self._tune: Tune = content.tune
         self._cluster = cluster
         self._jobs = jobs_on(cluster, plan, content.jobs)
+        if plan.board.is_gpu and content.jobs is None:
+            self._jobs = ON_GPU
         storage = request.storage or group.path / STORAGE_FILE
         self._trials = Trials(storage, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
@@ -242,9 +244,9 @@ class Tuning:
             restarts=member.path.is_dir(),  # there is no checkpoint in it
         )
 
-    def _reported(self, process: RunProcess) -> None:
+    def _reported(self, member: Member) -> None:
         """Prune a trial if the storage finds it hopeless by the steps that all its runs have."""
-        opened = self._open[process.member.name.variant]
+        opened = self._open[member.name.variant]
         if opened.is_pruned or self._is_over():
             return
         each = [member.evaluations for member in opened.members]
@@ -253,7 +255,7 @@ class Tuning:
         if self._trials.report(opened.trial, values):
             opened.is_pruned = True
             opened.waiting.clear()
-            self._runs.signal(opened.members, signal.SIGTERM)
+            self._runs.stop(opened.members)
 
     def _ended(self, member: Member) -> None:
         opened = self._open[member.name.variant]
@@ -313,10 +315,19 @@ class Tuning:
             total=self._tune.trials * len(content.seeds),
         )
         screen = make_screen(view)
-        start = None if self._cluster is None else self._cluster.start
-        self._runs = ParallelRuns(
-            self._jobs, scratch, screen, self._interruption, self._ended, self._reported, start
-        )
+        self._runs: StoppableRuns
+        if self._plan.board.is_gpu:
+            from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
+
+            self._runs = GpuRuns(
+                *(screen, self._interruption, self._ended, self._jobs),
+                reported=self._reported,
+            )
+        else:
+            start = None if self._cluster is None else self._cluster.start
+            self._runs = ParallelRuns(
+                self._jobs, scratch, screen, self._interruption, self._ended, self._reported, start
+            )
         try:
             self._runs.train(self._next)
         finally:

@@ -10,7 +10,7 @@ import math
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,11 @@ from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import gpu_runs
 from rltools_host.training.metrics_log import without_null
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import GroupScreen
+from rltools_host.training.study import TuneRequest
+from rltools_host.training.trials import Trial, Trials
+from rltools_host.training.tune import tune
 
 pytestmark = [pytest.mark.all, pytest.mark.timeout(300)]
 
@@ -154,9 +159,19 @@ def test_a_pause_and_a_gpu_that_gives_up(driver: Path, tmp_path: Path) -> None:
         assert policies_of(group / f"s{seed}") == policies_of(tmp_path / f"here-{seed}")
 
 
-def test_a_disk_that_is_full_for_a_while(
-    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def gpu_here(driver: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A GPU for commands of this process."""
+    monkeypatch.setattr(gpu, "LIBRARIES", [str(driver / "libcuda.so.1")])
+    for name, value in cuda_driver.environment(driver).items():
+        monkeypatch.setenv(name, value)
+    gpu.library.cache_clear()
+    yield
+    gpu.library.cache_clear()
+
+
+@pytest.mark.usefixtures("gpu_here")
+def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be saved on the way is saved later, and once."""
     group = tmp_path / "group"
     words = ("pendulum-td3", "--steps", "60", "--set", "report_every=10", "--set", "eval_freq=30")
@@ -173,17 +188,45 @@ def test_a_disk_that_is_full_for_a_while(
     monkeypatch.setattr(RunFolder, "commit", commit)
     monkeypatch.setattr(gpu_runs, "SAVE_EVERY_S", 0.0)
     monkeypatch.setattr(gpu_runs, "LARGEST_SHARE", math.inf)
-    monkeypatch.setattr(gpu, "LIBRARIES", [str(driver / "libcuda.so.1")])
-    for name, value in cuda_driver.environment(driver).items():
-        monkeypatch.setenv(name, value)
-    gpu.library.cache_clear()
     more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
     assert cli.run(["train", *words, *more, "--no-tensorboard"]) == 0
-    gpu.library.cache_clear()
     assert len(saves) > 5
     here = trained_here(tmp_path, 0, *words)
     assert run_of(group / "s0").state_sha256 == here.state_sha256
     require_same_reports(group / "s0", tmp_path / "here-0")
+
+
+@pytest.mark.usefixtures("gpu_here")
+def test_a_tuning_trains_some_trials_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one is pruned at its first evaluation."""
+    report = Trials.report
+
+    def hopeless(self: Trials, trial: Trial, values: dict[int, float]) -> bool:
+        report(self, trial, values)
+        return trial.number == 1 and len(values) > 0
+
+    monkeypatch.setattr(Trials, "report", hopeless)
+    path = tmp_path / "t"
+    settings = ("eval_freq=30", "n_eval_episodes=1", "report_every=1")
+    training = TrainingRequest(
+        "pendulum-td3", "cuda", out=path, steps=90, settings=settings, jobs=2, tensorboard=False
+    )
+    document = tune(TuneRequest(training, trials=3), GroupScreen)
+    assert [each["state"] for each in document["trials"]] == ["complete", "pruned", "complete"]
+    runs = [run_of(path / f"t{number}" / "s0") for number in range(3)]
+    assert [run.state for run in runs] == ["finished", "paused", "finished"]
+    assert runs[1].step < 90
+    assert [each["value"] for each in document["trials"]][::2] == [
+        run.return_mean for run in runs[::2]
+    ]
+    words = shlex.split(document["command"] or "")[2:]
+    words[words.index("cuda")] = "host"
+    best = document["best"]
+    assert best is not None
+    assert cli.run(["train", *words, "--seed", "0", "--out", str(tmp_path / "here")]) == 0
+    assert run_of(tmp_path / "here").state_sha256 == runs[best["trial"]].state_sha256
 
 
 def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:
@@ -244,8 +287,5 @@ def test_a_gpu_is_for_groups_of_compiled_environments(capsys: pytest.CaptureFixt
     ):
         assert cli.run(["train", *words, "--board", "cuda"]) != 0
         assert sentence in capsys.readouterr().err
-    words = ["pendulum-td3", "--board", "cuda", "--search", "learning_rate=1e-4..1e-2"]
-    assert cli.run(["tune", *words]) != 0
-    assert "a tuning's trials do not train on board cuda yet" in capsys.readouterr().err
     assert cli.run(["train", "pendulum-td3", "--seeds", "0-1", "--verify", "1"]) != 0
     assert "--verify goes with a GPU, and not with --board host" in capsys.readouterr().err
