@@ -25,7 +25,11 @@ def output_of(*command: object, timeout: float = 300.0) -> str:
     """What a program prints, which must succeed. What a compiler has compiled before, in a test's
     folder of any name, ccache has, where it is installed."""
     words = [str(word) for word in command]
-    if COMPILER.fullmatch(words[0]) and "-o" in words and shutil.which(COMPILER_CACHE):
+    if (
+        COMPILER.fullmatch(words[0])
+        and "-o" in words
+        and all(map(shutil.which, (words[0], COMPILER_CACHE)))
+    ):
         return compiled(words, timeout)
     return printed(words, timeout)
 
@@ -37,7 +41,8 @@ def printed(words: Sequence[str], timeout: float, **options: Any) -> str:
 
 
 def require_program(name: str) -> None:
-    """Skip the test where this machine lacks a program that CMake looks for by its name."""
+    """Skip the test where this machine lacks a program that is looked for by its name, also where
+    another one stands in for it."""
     if shutil.which(name) is None:
         pytest.skip(f"{name} not found")
 

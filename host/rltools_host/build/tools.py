@@ -188,7 +188,8 @@ def install_system_packages(*, optional: bool) -> str:
         require(*(name for name in needed if table[name].group))  # tools that have stand-ins
         missing = missing_tools(needed)
         return how_to_get(missing) if missing else ""
-    if missing := missing_tools(needed):
+    own = [table[name] for name in needed if not table[name].is_hidden]
+    if missing := [tool for tool in own if tool.path() is None or tool.is_stood_in]:
         install_packages(missing)  # the tests call the system's compiler by its name
     require(*needed)
     try:

@@ -125,6 +125,7 @@ def test_protocol_that_is_wrong_is_refused_and_the_old_one_kept(
 
 
 def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
+    require_program("arm-none-eabi-g++")
     board = load_board("qemu-cortex-m7")
     program = firmware.build_firmware(board, EXPERIMENT)
     ninja = [tools.program("ninja"), "-C", str(program.parents[1]), "-t", "commands"]
@@ -189,6 +190,7 @@ FORBIDDEN = {
 def test_linking_fails_when_firmware_allocates_or_throws(
     copied_tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    require_program("arm-none-eabi-g++")
     declarations = (
         "void* volatile keep;\n"
         'extern "C" void __cxa_throw(void*, void*, void (*)(void*)) __attribute__((noreturn));'
@@ -206,6 +208,7 @@ def test_linking_fails_when_firmware_allocates_or_throws(
 def test_linking_fails_when_a_memory_is_exceeded(
     copied_tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    require_program("arm-none-eabi-g++")
     declarations = '#include "board_api.h"\nRLT_BULK volatile char big[600 * 1024];'
     (copied_tree / PROBE).write_text(probe("big[0] = 1;", declarations))
     with pytest.raises(BuildError):
@@ -247,6 +250,7 @@ def test_only_what_has_changed_is_compiled(copied_tree: Path, tmp_path: Path) ->
 def test_compile_error_is_shown_as_it_is(
     copied_tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    require_program("arm-none-eabi-g++")
     (copied_tree / PROBE).write_text("int f() { return no_such_name; }\n")
     with pytest.raises(BuildError):
         build_with_probe()
