@@ -221,7 +221,8 @@ def assembly(ptxas: str | None, experiment: str, architecture: str) -> Row:
 
 
 def registers(log: str, threads: int) -> Row:
-    """Return the registers of train_agents, and what is spilled, from ptxas's words."""
+    """Return the registers of train_agents, the shared memory that its threads have in common, and
+    what is spilled, from ptxas's words."""
     _, *parts = re.split(r"Compiling entry function '(\w+)'", log)
     kernels = dict(zip(parts[::2], parts[1::2], strict=True))
     spilled, saved = 0, dict[str, int]()
@@ -231,12 +232,14 @@ def registers(log: str, threads: int) -> Row:
                 spilled += int(stored)
             else:
                 saved[name] = int(stored)
-    used = re.search(r"Used (\d+) registers", kernels.get("train_agents", ""))
+    used = re.search(r"Used (\d+) registers.* (\d+) bytes smem", kernels.get("train_agents", ""))
     if not used:
         raise RefusedError("ptxas -v does not say how many registers train_agents has")
     # As cuda_occupancy.h has it: a scheduler's registers are for whole warps.
     each = -(-int(used[1]) // AT_ONCE) * AT_ONCE * WARP
     return {
+        "kernels": [*kernels],
+        "common_bytes": int(used[2]),
         "registers": int(used[1]),
         "blocks_by_registers": THEIR_REGISTERS // each * SCHEDULERS // (threads // WARP),
         "spilled_bytes": spilled,

@@ -3,50 +3,30 @@ into the registers of a multiprocessor, and one into its shared memory. None of 
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+from benchmarks import gpu
 from rltools_host.build import tools
-from rltools_host.build.gpu import MOST_SHARED_BYTES, REGISTERS, build_ptx
 
 pytestmark = pytest.mark.all
 
-KB = 1024
-SHARED = {  # that a block may have
-    "sm_75": 64 * KB,
-    "sm_86": 99 * KB,
-    "sm_90": MOST_SHARED_BYTES,
-    "sm_100": MOST_SHARED_BYTES,
-    "sm_120": 99 * KB,
-}
-WARPS, SCHEDULERS, REGISTERS_OF_A_SCHEDULER, REGISTERS_AT_ONCE = 2 * 9, 4, 16384, 256
+BLOCKS = 2
 # By a kernel itself, which the leader alone runs. The other threads run functions, for which the
 # assembler counts the registers that they save for who calls them.
 SPILLED_BYTES = 96
+COMMON_BYTES = 16 * 1024
 KERNELS = {
     *("initialize_agents", "train_agents"),
     *("read_states", "write_states", "read_policies"),
 }
-KERNEL = re.compile(
-    r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
-    r".*?Used (\d+) registers.*?(\d+) bytes smem",
-    re.DOTALL,
-)
 
 
 def assembler() -> str:
     tools.ensure_group("ptxas")
-    packages = [Path(path) for path in sys.path]
-    found = [path for folder in packages for path in folder.glob("nvidia/*/bin/ptxas")]
-    path = found[0] if found else shutil.which("ptxas")
+    path = gpu.find_ptxas()
     if path is None:
         pytest.skip("ptxas is not for this system")
-    return str(path)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -54,7 +34,7 @@ def assembler() -> str:
     [
         ("pendulum-td3", ("sm_75", "sm_90", "sm_120")),
         *(
-            pytest.param(name, tuple(SHARED), marks=pytest.mark.slow)
+            pytest.param(name, tuple(gpu.SHARED), marks=pytest.mark.slow)
             for name in (
                 *(
                     "pendulum-td3",
@@ -70,27 +50,12 @@ def assembler() -> str:
         ),
     ],
 )
-def test_a_program_for_each_architecture(
-    experiment: str, architectures: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_program_for_each_architecture(experiment: str, architectures: tuple[str, ...]) -> None:
     for architecture in architectures:
-        shared = SHARED[architecture]
-        ptx = build_ptx(experiment, shared)
-        made = subprocess.run(
-            [
-                *(assembler(), "-v", f"-arch={architecture}", f"-maxrregcount={REGISTERS}"),
-                *(str(ptx), "-o", str(tmp_path / "cubin")),
-            ],
-            capture_output=True,
-            text=True,
-        )
-        assert made.returncode == 0, made.stderr
-        kernels = {name: tuple(map(int, rest)) for name, *rest in KERNEL.findall(made.stderr)}
-        assert kernels.keys() == KERNELS
-        for stores, loads, registers, of_threads in kernels.values():
-            assert max(stores, loads) <= SPILLED_BYTES
-            of_warp = -(-32 * registers // REGISTERS_AT_ONCE) * REGISTERS_AT_ONCE
-            assert SCHEDULERS * (REGISTERS_OF_A_SCHEDULER // of_warp) >= WARPS
-            assert of_threads < 16 * KB  # beside the agent's scratch memory
-        scratch = re.search(r"shared_bytes = (\d+);", ptx.read_text())
-        assert scratch is None or int(scratch[1]) + of_threads <= shared
+        row = gpu.assembly(assembler(), experiment, architecture)
+        assert "error" not in row, row["error"]
+        assert set(row["kernels"]) == KERNELS
+        assert row["spilled_bytes"] <= SPILLED_BYTES
+        assert row["blocks_by_registers"] >= BLOCKS
+        assert row["common_bytes"] <= COMMON_BYTES
+        assert row["shared_bytes"] + row["common_bytes"] <= gpu.SHARED[architecture]

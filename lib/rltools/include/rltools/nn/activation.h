@@ -86,6 +86,19 @@ inline T activation_gradient(T x, T y, T gradient) {
   }
 }
 
+// The same of element i; `pre_activation` is read only where needs_pre_activation(A), and may be
+// null otherwise, as `output` may where A is the identity.
+template <Activation A, class T>
+inline T activation_gradient([[maybe_unused]] const T* pre_activation,
+                             [[maybe_unused]] const T* output, [[maybe_unused]] int i, T gradient) {
+  if constexpr (A == Activation::identity) {
+    return gradient;
+  } else {
+    const T x = needs_pre_activation(A) ? pre_activation[i] : T(0);
+    return activation_gradient<A>(x, output[i], gradient);
+  }
+}
+
 // output[i] = A(input[i]); the two may be the same array.
 template <Activation A, int Count, class T>
 Generic activation_forward(Generic device, const T* input, T* output) {
@@ -94,14 +107,12 @@ Generic activation_forward(Generic device, const T* input, T* output) {
 }
 
 // gradient[i] *= A'(...): turns the gradient of the output into that of the input, in place.
-// `pre_activation` is read only where needs_pre_activation(A), and may be null otherwise.
 template <Activation A, int Count, class T>
 Generic activation_backward(Generic device, [[maybe_unused]] const T* pre_activation,
                             [[maybe_unused]] const T* output, [[maybe_unused]] T* gradient) {
   if constexpr (A != Activation::identity) {
     for (int i = 0; i < Count; i++) {
-      const T x = needs_pre_activation(A) ? pre_activation[i] : T(0);
-      gradient[i] = activation_gradient<A>(x, output[i], gradient[i]);
+      gradient[i] = activation_gradient<A>(pre_activation, output, i, gradient[i]);
     }
   }
   return device;

@@ -149,16 +149,21 @@ struct Deviations {
   T of[Action];
 };
 
+// Draw element i of draw_gaussian().
+template <int Action, class T>
+void draw_gaussian_element(int i, const Deviations<T, Action>& std, const T* mean, T* means,
+                           T* drawn, T* clamped) {
+  means[i] = mean[i];
+  drawn[i] = math::fma(std.of[i % Action], drawn[i], means[i]);
+  clamped[i] = math::clamp(drawn[i], T(-1), T(1));
+}
+
 // Draw actions of a Gaussian (rows, Action) with means and deviations from `drawn`, standard normal
 // numbers, in place: their means go to `means`, and what is clamped to [-1, 1] to `clamped`.
 template <int Count, int Action, class T>
 Generic draw_gaussian(Generic device, const Deviations<T, Action>& std, const T* mean, T* means,
                       T* drawn, T* clamped) {
-  for (int i = 0; i < Count; i++) {
-    means[i] = mean[i];
-    drawn[i] = math::fma(std.of[i % Action], drawn[i], means[i]);
-    clamped[i] = math::clamp(drawn[i], T(-1), T(1));
-  }
+  for (int i = 0; i < Count; i++) draw_gaussian_element(i, std, mean, means, drawn, clamped);
   return device;
 }
 

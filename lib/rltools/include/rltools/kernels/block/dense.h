@@ -134,12 +134,7 @@ Block dense_backward_input(Block device, const float* weights, const float* outp
       device, output_gradient, weights, [](int, int) { return 0.0f; },
       [pre_activation, input, input_gradient](int row, int in, float sum) {
         const int i = row * In + in;
-        if constexpr (A == Activation::identity) {
-          input_gradient[i] = sum;
-        } else {
-          const float x = needs_pre_activation(A) ? pre_activation[i] : 0.0f;
-          input_gradient[i] = activation_gradient<A>(x, input[i], sum);
-        }
+        input_gradient[i] = activation_gradient<A>(pre_activation, input, i, sum);
       },
       [](int) {});
   return device;
@@ -157,10 +152,7 @@ Block activation_backward(Block device, const float* pre_activation, const float
   if constexpr (A == Activation::identity) return device;
   return block::for_each_element<Count>(
       device,
-      [=](int i) {
-        const float x = needs_pre_activation(A) ? pre_activation[i] : 0.0f;
-        gradient[i] = activation_gradient<A>(x, output[i], gradient[i]);
-      },
+      [=](int i) { gradient[i] = activation_gradient<A>(pre_activation, output, i, gradient[i]); },
       pre_activation, output, gradient);
 }
 

@@ -78,13 +78,8 @@ template <int Count, int Action>
 Block draw_gaussian(Block device, const Deviations<float, Action>& std, const float* mean,
                     float* means, float* drawn, float* clamped) {
   return block::for_each_element<Count>(
-      device,
-      [=](int i) {
-        means[i] = mean[i];
-        drawn[i] = math::fma(std.of[i % Action], drawn[i], means[i]);
-        clamped[i] = math::clamp(drawn[i], -1.0f, 1.0f);
-      },
-      mean, means, drawn, clamped);
+      device, [=](int i) { draw_gaussian_element(i, std, mean, means, drawn, clamped); }, mean,
+      means, drawn, clamped);
 }
 
 // ---- What is computed of a rollout --------------------------------------------------------------

@@ -125,23 +125,10 @@ bool are_shared(const Pointers*... pointers) {
   return (!Threads::is_private(pointers) && ...);
 }
 
-// Call task(i) for i = 0 .. Count-1, shared by the threads unless there are few or one of the
-// arrays is the leader's own.
-template <int Count, class Task, class... Arrays>
-Block for_each_element(Block device, const Task& task, const Arrays*... arrays) {
-  if (Count >= kMinElementsToShare && are_shared(arrays...)) {
-    device.threads->run([task](int thread) {
-      for (int i = thread; i < Count; i += kThreads) task(i);
-    });
-  } else {
-    for (int i = 0; i < Count; i++) task(i);
-  }
-  return device;
-}
-
-// The same where the number is known at run time only.
-template <class Task, class... Arrays>
-void for_each_element(Block device, int count, const Task& task, const Arrays*... arrays) {
+// Call task(i) for i = 0 .. count-1, shared by the threads unless there are few or one of the
+// arrays is the leader's own. The count is an int, or a constant that converts to one.
+template <class Number, class Task, class... Arrays>
+Block for_each_element(Block device, Number count, const Task& task, const Arrays*... arrays) {
   if (count >= kMinElementsToShare && are_shared(arrays...)) {
     device.threads->run([task, count](int thread) {
       for (int i = thread; i < count; i += kThreads) task(i);
@@ -149,6 +136,11 @@ void for_each_element(Block device, int count, const Task& task, const Arrays*..
   } else {
     for (int i = 0; i < count; i++) task(i);
   }
+  return device;
+}
+template <int Count, class Task, class... Arrays>
+Block for_each_element(Block device, const Task& task, const Arrays*... arrays) {
+  return for_each_element(device, std::integral_constant<int, Count>{}, task, arrays...);
 }
 
 // An array of `count` numbers of four bytes as a task may have it: a short one of the leader's own
