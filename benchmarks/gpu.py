@@ -45,7 +45,11 @@ from rltools_host.training.progress import Member
 from rltools_host.tree import TREE
 
 # Steps between which is counted: of learning ones, and a whole iteration behind the first.
-WINDOWS = {"pendulum-td3": (200, 220), "quadrotor-ppo": (8192, 16384)}
+WINDOWS = {
+    "pendulum-td3": (200, 220),
+    "quadrotor-ppo": (8192, 16384),
+    "crazyflie-ppo": (8192, 16384),
+}
 MEASURED = "pendulum-td3"
 # Architectures, and the shared memory that a block may have there.
 SHARED = {

@@ -3,9 +3,11 @@
 // goes first: a barrier that is missing would change them.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <string>
 
 #include "cartpole_dqn.h"
+#include "crazyflie_ppo.h"
 #include "pendulum_ppo_masked.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
@@ -40,12 +42,40 @@ struct ShortQuadrotorPpo : QuadrotorPpo {
   static constexpr int kEpisodeSteps = 6;
 };
 
+// Its networks are learned as symmetric ones.
+struct ShortCrazyfliePpo : CrazyfliePpo {
+  static constexpr int kEnvironments = 40, kRolloutSteps = 8, kBatchSize = 80, kTileRows = 40;
+};
+
+// Rows and columns of which some are their own images, or their own opposites.
+struct Images {
+  Mirrored row(int i) const { return i < 2 ? Mirrored{1 - i, -1} : Mirrored{i, i == 2 ? 1 : -1}; }
+  Mirrored column(int o) const {
+    return o < 4 ? Mirrored{o ^ 1, o < 2 ? 1 : -1} : Mirrored{o, o == 4 ? 1 : -1};
+  }
+};
+
 }  // namespace
+
+TEST_CASE("means over images in a block") {
+  constexpr int kRows = 4, kColumns = 6;
+  static float expected[kRows * kColumns], own[kRows * kColumns];
+  for (const bool is_reversed : {false, true}) {
+    block::threads.is_reversed = is_reversed;
+    for (int i = 0; i < kRows * kColumns; i++) {
+      expected[i] = own[i] = i % 5 == 0 ? 0.0f : 1.0f / static_cast<float>(i) - 0.1f;
+    }
+    average_with_images<kRows, kColumns>(Generic{}, expected, Images{});
+    average_with_images<kRows, kColumns>(Block{}, own, Images{});
+    CHECK(std::memcmp(own, expected, sizeof own) == 0);
+  }
+}
 
 TEST_CASE("TD3 in a block") { require_same_bits<SoonLearning<PendulumTd3>>(60); }
 TEST_CASE("SAC in a block") { require_same_bits<SoonLearning<PendulumSac>>(60); }
 TEST_CASE("DQN in a block") { require_same_bits<SoonLearning<CartpoleDqn>>(200); }
 TEST_CASE("PPO in a block") { require_same_bits<ShortQuadrotorPpo>(30); }
+TEST_CASE("PPO of symmetric networks in a block") { require_same_bits<ShortCrazyfliePpo>(30); }
 TEST_CASE("PPO of a recurrent network in a block") {
   require_same_bits<PendulumPpoMasked>(PendulumPpoMasked::kRolloutSteps + 3);
 }

@@ -218,7 +218,7 @@ TEST_CASE("symmetric networks: a gradient is that of a batch with all images of 
       add_gradient(image, image_direction, of_images);
     }
   }
-  average_over_mirrors(run.training, gradient, unused, log_std);
+  average_over_mirrors(Generic{}, run.training, gradient, unused, log_std);
   for (int i = 0; i < Actor::kParameterCount; i++) {
     CHECK(gradient.values[i] ==
           doctest::Approx(of_images.values[i] / 4.0f).epsilon(1e-5).scale(1.0));
@@ -247,7 +247,7 @@ TEST_CASE("symmetric networks: the normalizer is that of the observations and of
       }
     }
     update_moments(Generic{}, normalizer, rows.data(), kRows);
-    average_over_mirrors(run.training, normalizer);
+    average_over_mirrors(Generic{}, run.training, normalizer);
     update_moments(Generic{}, of_all, all.data(), 4 * kRows);
   }
   CHECK(normalizer.count == 2 * kRows);

@@ -7,3 +7,4 @@
 #include "rltools/kernels/block/optimizer.h"
 #include "rltools/kernels/block/rollout.h"
 #include "rltools/kernels/block/rows.h"
+#include "rltools/kernels/block/symmetry.h"

@@ -171,20 +171,23 @@ void make_symmetric(const Training<E>&, [[maybe_unused]] Actor& actor,
 
 // Turn the gradient of a batch into that of a batch with all images of its rows: of an actor, of a
 // critic.
-template <class E, class Actor>
-void average_actor_over_mirrors(const Training<E>&, [[maybe_unused]] Actor& gradient) {
-  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average_actor(gradient);
+template <class Device, class E, class Actor>
+void average_actor_over_mirrors([[maybe_unused]] Device device, const Training<E>&,
+                                [[maybe_unused]] Actor& gradient) {
+  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average_actor(device, gradient);
 }
-template <class E, class Critic>
-void average_critic_over_mirrors(const Training<E>&, [[maybe_unused]] Critic& gradient) {
-  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average_critic(gradient);
+template <class Device, class E, class Critic>
+void average_critic_over_mirrors([[maybe_unused]] Device device, const Training<E>&,
+                                 [[maybe_unused]] Critic& gradient) {
+  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average_critic(device, gradient);
 }
 
 // The same for the gradients of actor, critic and a policy's deviations, or for the moments of a
 // normalizer.
-template <class E, class... Averaged>
-void average_over_mirrors(const Training<E>&, [[maybe_unused]] Averaged&... averaged) {
-  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average(averaged...);
+template <class Device, class E, class... Averaged>
+void average_over_mirrors([[maybe_unused]] Device device, const Training<E>&,
+                          [[maybe_unused]] Averaged&... averaged) {
+  if constexpr (kMirrorsLearned<E> > 0) Symmetry<E>::average(device, averaged...);
 }
 
 // The contract of an experiment that is kMirrored; all others keep it.

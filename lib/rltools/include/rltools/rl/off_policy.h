@@ -208,7 +208,7 @@ void update_normalizer([[maybe_unused]] Device device, [[maybe_unused]] Training
       for (int i = 0; i < kSeen; i++) present(index, i) = row[i];
     }
     update_moments(device, training.learner.normalizer, present.data(), kEnvironmentCount<E>);
-    average_over_mirrors(training, training.learner.normalizer);
+    average_over_mirrors(device, training, training.learner.normalizer);
   }
 }
 

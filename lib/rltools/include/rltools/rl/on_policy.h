@@ -256,7 +256,7 @@ void end_iteration(Device device, Training<E>& training) {
   auto& learner = training.learner;
   if (training.hyperparameters.norm_obs != 0) {
     update_moments(device, learner.normalizer, training.replay.observation, kRolloutRows<E>);
-    average_over_mirrors(training, learner.normalizer);
+    average_over_mirrors(device, training, learner.normalizer);
   }
   training.replay.size = 0;
   learner.minibatches = 0;

@@ -72,7 +72,7 @@ template <class Device, class E>
 void step_actor(Device device, Training<E>& training, std::uint32_t update) {
   auto& learner = training.learner;
   auto& gradient = training.scratch.actor_gradient;
-  average_actor_over_mirrors(training, gradient);
+  average_actor_over_mirrors(device, training, gradient);
   adam_step(device, adam_parameters(training), learner.actor_optimizer, gradient, learner.actor);
   update_average(device, training, learner.actor, update);
 }
@@ -80,7 +80,7 @@ void step_actor(Device device, Training<E>& training, std::uint32_t update) {
 // Take one Adam step of a critic by its gradient.
 template <class Device, class E>
 void step_critic(Device device, const Training<E>& training, CriticWork<E> critic) {
-  average_critic_over_mirrors(training, critic.gradient);
+  average_critic_over_mirrors(device, training, critic.gradient);
   adam_step(device, adam_parameters(training), critic.optimizer, critic.gradient, critic.network);
 }
 

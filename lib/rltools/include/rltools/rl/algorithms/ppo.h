@@ -192,7 +192,7 @@ struct Ppo : OnPolicy {
     if (begins) metrics.explained_variance = explained_variance(device, training.replay);
     gather_minibatch(device, training);
     const auto sums = compute_gradients(device, training);
-    average_over_mirrors(training, scratch.actor_gradient, scratch.critic_gradient,
+    average_over_mirrors(device, training, scratch.actor_gradient, scratch.critic_gradient,
                          scratch.log_std_gradient);
     const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
                               scratch.critic_gradient, scratch.log_std_gradient);

@@ -140,46 +140,61 @@ void copy_to_images(Network& network) {
   });
 }
 
-// Set each parameter of a layer to the mean of itself and of its image in a mirror: row by row,
-// with the images of the outputs at hand.
-template <class Images, int Layer, class Network>
-void average_layer(Network& network, int mirror) {
-  using T = typename Network::Scalar;
-  constexpr int kWidth = Network::output_dim(Layer);
-  int position[kWidth];
-  T sign[kWidth];
-  for (int o = 0; o < kWidth; o++) {
-    const Mirrored output = Images::output(mirror, Layer, o);
-    position[o] = output.element;
-    sign[o] = static_cast<T>(output.sign);
+// The images of a layer's rows and columns in a mirror.
+template <class Images, int Layer>
+struct LayerImages {
+  int mirror;
+
+  Mirrored row(int i) const { return Images::input(mirror, Layer, i); }
+  Mirrored column(int o) const { return Images::output(mirror, Layer, o); }
+};
+
+}  // namespace detail
+
+// Set each element of values (Rows, Columns) to the mean of itself and of its image: row by row,
+// with the images of the columns at hand.
+template <int Rows, int Columns, class Images, class T>
+Generic average_with_images(Generic device, T* values, const Images& images) {
+  int position[Columns];
+  T sign[Columns];
+  for (int o = 0; o < Columns; o++) {
+    const Mirrored column = images.column(o);
+    position[o] = column.element;
+    sign[o] = static_cast<T>(column.sign);
   }
-  for (int i = 0; i <= Network::input_dim(Layer); i++) {
-    const Mirrored input = Images::input(mirror, Layer, i);
+  for (int i = 0; i < Rows; i++) {
+    const Mirrored input = images.row(i);
     if (input.element < i) continue;
-    T* row = network.weights(Layer) + i * kWidth;
-    T* image = network.weights(Layer) + input.element * kWidth;
-    T mean[kWidth];
+    T* row = values + i * Columns;
+    T* image = values + input.element * Columns;
+    T mean[Columns];
     const T half = T(0.5) * static_cast<T>(input.sign);
-    for (int o = 0; o < kWidth; o++) {
+    for (int o = 0; o < Columns; o++) {
       mean[o] = T(0.5) * row[o] + half * sign[o] * image[position[o]];
     }
-    for (int o = 0; o < kWidth; o++) row[o] = mean[o];
-    for (int o = 0; o < kWidth; o++) {
+    for (int o = 0; o < Columns; o++) row[o] = mean[o];
+    for (int o = 0; o < Columns; o++) {
       image[position[o]] = static_cast<T>(input.sign) * sign[o] * mean[o];
     }
   }
+  return device;
 }
 
+namespace detail {
+
 // Set each parameter to the mean over its images.
-template <class Images, int Mirrors, class Network, int... Layers>
-void average_images(Network& network, std::integer_sequence<int, Layers...>) {
+template <class Images, int Mirrors, class Device, class Network, int... Layers>
+void average_images(Device device, Network& network, std::integer_sequence<int, Layers...>) {
   for (int mirror = 0; mirror < Mirrors; mirror++) {
-    (average_layer<Images, Layers>(network, mirror), ...);
+    (average_with_images<Network::input_dim(Layers) + 1, Network::output_dim(Layers)>(
+         device, network.weights(Layers), LayerImages<Images, Layers>{mirror}),
+     ...);
   }
 }
-template <class Images, int Mirrors, class Network>
-void average_images(Network& network) {
-  average_images<Images, Mirrors>(network, std::make_integer_sequence<int, Network::kLayerCount>{});
+template <class Images, int Mirrors, class Device, class Network>
+void average_images(Device device, Network& network) {
+  average_images<Images, Mirrors>(device, network,
+                                  std::make_integer_sequence<int, Network::kLayerCount>{});
 }
 
 }  // namespace detail
@@ -224,17 +239,19 @@ struct Symmetry {
   }
 
   // Set each element of a gradient to the mean over its images.
-  static void average_actor(Actor& gradient) {
-    detail::average_images<ActorImages, kCount>(gradient);
+  template <class Device>
+  static void average_actor(Device device, Actor& gradient) {
+    detail::average_images<ActorImages, kCount>(device, gradient);
   }
-  static void average_critic(Critic& gradient) {
-    detail::average_images<CriticImages, kCount>(gradient);
+  template <class Device>
+  static void average_critic(Device device, Critic& gradient) {
+    detail::average_images<CriticImages, kCount>(device, gradient);
   }
-  template <class T, int Action>
-  static void average(Actor& actor_gradient, Critic& critic_gradient,
+  template <class Device, class T, int Action>
+  static void average(Device device, Actor& actor_gradient, Critic& critic_gradient,
                       LogStd<T, Action>& log_std_gradient) {
-    average_actor(actor_gradient);
-    average_critic(critic_gradient);
+    average_actor(device, actor_gradient);
+    average_critic(device, critic_gradient);
     for (int mirror = 0; mirror < kCount; mirror++) {
       for (int i = 0; i < Action; i++) {
         const int image = Environment::mirrored_action(mirror, i).element;
@@ -245,8 +262,8 @@ struct Symmetry {
   }
 
   // Turn the normalizer's moments into those of its observations and of all their images.
-  template <class T, int D>
-  static void average(Normalizer<T, D>& normalizer) {
+  template <class Device, class T, int D>
+  static void average(Device, Normalizer<T, D>& normalizer) {
     for (int mirror = 0; mirror < kCount; mirror++) {
       for (int i = 0; i < D; i++) {
         const Mirrored image = Environment::mirrored_observation(mirror, i);
