@@ -12,6 +12,8 @@ RLT_ASSERT_SELECTED(Block, dense_backward_weights, Block);
 RLT_ASSERT_SELECTED(Block, dense_backward_input, Block);
 RLT_ASSERT_SELECTED(Block, activation_forward, Block);
 RLT_ASSERT_SELECTED(Block, activation_backward, Block);
+RLT_ASSERT_SELECTED(Block, gru_step_forward, Block);
+RLT_ASSERT_SELECTED(Block, gru_step_backward, Block);
 RLT_ASSERT_SELECTED(Block, adam_update, Block);
 RLT_ASSERT_SELECTED(Block, polyak_update, Block);
 RLT_ASSERT_SELECTED(Block, gather, Block);

@@ -4,6 +4,7 @@
 
 #include "rltools/kernels/block/arrays.h"
 #include "rltools/kernels/block/dense.h"
+#include "rltools/kernels/block/gru.h"
 #include "rltools/kernels/block/optimizer.h"
 #include "rltools/kernels/block/rollout.h"
 #include "rltools/kernels/block/rows.h"

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 
+#include "rltools/core/arrays.h"
 #include "rltools/core/lanes.h"
 #include "rltools/nn/dense.h"
 
@@ -32,6 +33,30 @@ struct GruSequences {
   T* previous;        // (rows, Hidden): h
 };
 
+// Element i of a sequence's step: see gru_step_forward(). The arrays are the sequence's rows.
+template <int Hidden, class T>
+void gru_forward_element(int i, const T* product, T* state, T* gate, T* kept_product, T* previous,
+                         T* output) {
+  const T reset = math::sigmoid(gate[i] + product[i]);
+  const T keep = math::sigmoid(gate[Hidden + i] + product[Hidden + i]);
+  const T kept = product[2 * Hidden + i];
+  const T candidate = math::tanh(math::fma(reset, kept, gate[2 * Hidden + i]));
+  const T before = state[i];
+  const T next = math::fma(keep, before - candidate, candidate) + T(0);
+  gate[i] = reset;
+  gate[Hidden + i] = keep;
+  gate[2 * Hidden + i] = candidate;
+  kept_product[i] = kept;
+  previous[i] = before;
+  output[i] = next;
+  state[i] = next;
+}
+
+// Return whether the hidden state is set to zero behind a row, which is not the last one.
+inline bool is_reset_behind(const std::uint8_t* begins, int row) {
+  return begins != nullptr && begins[row + 1] != 0;
+}
+
 // Steps of all sequences after their hidden product (Sequences, 3 Hidden): `state` (Sequences,
 // Hidden) is h before, and what the next step begins with after; `output` (rows, Hidden) is h'.
 // There is no -0.
@@ -44,27 +69,35 @@ RLT_LOOP_OVER_LANES Generic gru_step_forward(Generic device, int step, const std
   const bool is_last = step == Steps - 1;
   for (int sequence = 0; sequence < Sequences; sequence++) {
     const int row = sequence * Steps + step;
-    const T* product = hidden_product + sequence * 3 * Hidden;
-    T* gate = gates + row * 3 * Hidden;
     for (int i = 0; i < Hidden; i++) {
-      const T reset = math::sigmoid(gate[i] + product[i]);
-      const T keep = math::sigmoid(gate[Hidden + i] + product[Hidden + i]);
-      const T kept = product[2 * Hidden + i];
-      const T candidate = math::tanh(math::fma(reset, kept, gate[2 * Hidden + i]));
-      const T before = state[sequence * Hidden + i];
-      const T next = math::fma(keep, before - candidate, candidate) + T(0);
-      gate[i] = reset;
-      gate[Hidden + i] = keep;
-      gate[2 * Hidden + i] = candidate;
-      kept_product[row * Hidden + i] = kept;
-      previous[row * Hidden + i] = before;
-      output[row * Hidden + i] = next;
-      state[sequence * Hidden + i] = next;
+      gru_forward_element<Hidden>(i, hidden_product + sequence * 3 * Hidden,
+                                  state + sequence * Hidden, gates + row * 3 * Hidden,
+                                  kept_product + row * Hidden, previous + row * Hidden,
+                                  output + row * Hidden);
     }
-    if (is_last || begins == nullptr || begins[row + 1] == 0) continue;
+    if (is_last || !is_reset_behind(begins, row)) continue;
     for (int i = 0; i < Hidden; i++) state[sequence * Hidden + i] = T(0);
   }
   return device;
+}
+
+// Element i of a sequence's step: see gru_step_backward(). `passes` is 0 where the hidden state is
+// set to zero behind it, else 1.
+template <int Hidden, class T>
+void gru_backward_element(int i, T passes, const T* output_gradient, const T* through, T* direct,
+                          T* gate, const T* kept_product, const T* previous, T* product_gradient,
+                          T* step_gradient) {
+  const T reset = gate[i], keep = gate[Hidden + i], candidate = gate[2 * Hidden + i];
+  const T slope = math::fma(passes, direct[i] + through[i], output_gradient[i]);
+  const T difference = previous[i] - candidate;
+  const T candidate_slope = math::fma(-keep, slope, slope) * math::fma(-candidate, candidate, T(1));
+  const T keep_slope = slope * difference * math::fma(-keep, keep, keep);
+  const T reset_slope = candidate_slope * kept_product[i] * math::fma(-reset, reset, reset);
+  direct[i] = slope * keep;
+  gate[i] = product_gradient[i] = step_gradient[i] = reset_slope;
+  gate[Hidden + i] = product_gradient[Hidden + i] = step_gradient[Hidden + i] = keep_slope;
+  gate[2 * Hidden + i] = candidate_slope;
+  product_gradient[2 * Hidden + i] = step_gradient[2 * Hidden + i] = candidate_slope * reset;
 }
 
 // The gradients of a step of all sequences. `direct` and `through` (Sequences, Hidden) add up to
@@ -83,27 +116,13 @@ RLT_LOOP_OVER_LANES Generic gru_step_backward(Generic device, int step, const st
   const bool is_last = step == Steps - 1;
   for (int sequence = 0; sequence < Sequences; sequence++) {
     const int row = sequence * Steps + step;
-    const bool is_cut = !is_last && begins != nullptr && begins[row + 1] != 0;
-    const T passes = is_cut ? T(0) : T(1);
-    T* gate = gates + row * 3 * Hidden;
-    T* gradient = product_gradient + row * 3 * Hidden;
-    T* copy = step_gradient + sequence * 3 * Hidden;
+    const T passes = !is_last && is_reset_behind(begins, row) ? T(0) : T(1);
     for (int i = 0; i < Hidden; i++) {
-      const T reset = gate[i], keep = gate[Hidden + i], candidate = gate[2 * Hidden + i];
-      const int at = sequence * Hidden + i;
-      const T slope =
-          math::fma(passes, direct[at] + through[at], output_gradient[row * Hidden + i]);
-      const T difference = previous[row * Hidden + i] - candidate;
-      const T candidate_slope =
-          math::fma(-keep, slope, slope) * math::fma(-candidate, candidate, T(1));
-      const T keep_slope = slope * difference * math::fma(-keep, keep, keep);
-      const T reset_slope =
-          candidate_slope * kept_product[row * Hidden + i] * math::fma(-reset, reset, reset);
-      direct[at] = slope * keep;
-      gate[i] = gradient[i] = copy[i] = reset_slope;
-      gate[Hidden + i] = gradient[Hidden + i] = copy[Hidden + i] = keep_slope;
-      gate[2 * Hidden + i] = candidate_slope;
-      gradient[2 * Hidden + i] = copy[2 * Hidden + i] = candidate_slope * reset;
+      gru_backward_element<Hidden>(i, passes, output_gradient + row * Hidden,
+                                   through + sequence * Hidden, direct + sequence * Hidden,
+                                   gates + row * 3 * Hidden, kept_product + row * Hidden,
+                                   previous + row * Hidden, product_gradient + row * 3 * Hidden,
+                                   step_gradient + sequence * 3 * Hidden);
     }
   }
   return device;
@@ -116,24 +135,28 @@ RLT_LOOP_OVER_LANES Generic gru_step_backward(Generic device, int step, const st
 // below 1, so this changes none of their bits.
 constexpr int kLargestStateGradient = 100;
 
-// `direct` and `through` (Sequences, Hidden) of each sequence within that.
-template <int Sequences, int Hidden, class T>
-Generic gru_bound_gradients(Generic device, T* __restrict direct, T* __restrict through) {
+// `direct` and `through` (Hidden) of a sequence within that.
+template <int Hidden, class T>
+void gru_bound_sequence(T* __restrict direct, T* __restrict through) {
   constexpr T kLargest = T(kLargestStateGradient);
+  T largest = T(0);
+  for (int i = 0; i < Hidden; i++) {
+    largest = math::maximum(largest,
+                            math::maximum(math::absolute(direct[i]), math::absolute(through[i])));
+  }
+  if (!(largest > kLargest)) return;
+  const T factor = kLargest / largest;
+  for (int i = 0; i < Hidden; i++) {
+    direct[i] *= factor;
+    through[i] *= factor;
+  }
+}
+
+// The same of each sequence: (Sequences, Hidden).
+template <int Sequences, int Hidden, class T>
+Generic gru_bound_gradients(Generic device, T* direct, T* through) {
   for (int sequence = 0; sequence < Sequences; sequence++) {
-    T* first = direct + sequence * Hidden;
-    T* second = through + sequence * Hidden;
-    T largest = T(0);
-    for (int i = 0; i < Hidden; i++) {
-      largest = math::maximum(largest,
-                              math::maximum(math::absolute(first[i]), math::absolute(second[i])));
-    }
-    if (!(largest > kLargest)) continue;
-    const T factor = kLargest / largest;
-    for (int i = 0; i < Hidden; i++) {
-      first[i] *= factor;
-      second[i] *= factor;
-    }
+    gru_bound_sequence<Hidden>(direct + sequence * Hidden, through + sequence * Hidden);
   }
   return device;
 }
@@ -173,8 +196,9 @@ template <int Sequences, int Steps, int Hidden, class Device, class T>
 void gru_backward_steps(Device device, const T* transposed_weights, const std::uint8_t* begins,
                         const T* output_gradient, const GruSequences<T>& kept,
                         const GruGradients<T>& gradients) {
-  constexpr T kNoBias[Hidden] = {};
-  for (int i = 0; i < Sequences * Hidden; i++) gradients.direct[i] = gradients.through[i] = T(0);
+  static constexpr T kNoBias[Hidden] = {};
+  fill<Sequences * Hidden>(device, T(0), gradients.direct);
+  fill<Sequences * Hidden>(device, T(0), gradients.through);
   for (int step = Steps - 1; step >= 0; step--) {
     gru_step_backward<Sequences, Steps, Hidden>(
         device, step, begins, output_gradient, static_cast<const T*>(gradients.through),
@@ -185,7 +209,8 @@ void gru_backward_steps(Device device, const T* transposed_weights, const std::u
         gradients.through);
     gru_bound_gradients<Sequences, Hidden>(device, gradients.direct, gradients.through);
   }
-  for (int i = 0; i < Sequences * Hidden; i++) gradients.direct[i] += gradients.through[i];
+  add_scaled<Sequences * Hidden>(device, T(1), static_cast<const T*>(gradients.through),
+                                 gradients.direct);
 }
 
 }  // namespace rlt
