@@ -11,6 +11,7 @@
 #include "pendulum_ppo_masked.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "pendulum_xqc.h"
 #include "quadrotor_ppo.h"
 #include "rltools/devices/block.h"
 #include "training_run.h"
@@ -73,6 +74,7 @@ TEST_CASE("means over images in a block") {
 
 TEST_CASE("TD3 in a block") { require_same_bits<SoonLearning<PendulumTd3>>(60); }
 TEST_CASE("SAC in a block") { require_same_bits<SoonLearning<PendulumSac>>(60); }
+TEST_CASE("XQC in a block") { require_same_bits<SoonLearning<PendulumXqc>>(30); }
 TEST_CASE("DQN in a block") { require_same_bits<SoonLearning<CartpoleDqn>>(200); }
 TEST_CASE("PPO in a block") { require_same_bits<ShortQuadrotorPpo>(30); }
 TEST_CASE("PPO of symmetric networks in a block") { require_same_bits<ShortCrazyfliePpo>(30); }

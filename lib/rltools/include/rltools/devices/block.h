@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rltools/kernels/block/arrays.h"
+#include "rltools/kernels/block/batch_norm.h"
 #include "rltools/kernels/block/dense.h"
 #include "rltools/kernels/block/gru.h"
 #include "rltools/kernels/block/optimizer.h"

@@ -120,12 +120,10 @@ Generic batch_norm_backward(Generic device, const T* scale, const T* normalized,
   return device;
 }
 
-// Scale the weights (In, Out) of each output to unit length (Salimans and Kingma 2016, arXiv
-// 1602.07868, without a gain): where a normalization follows, only their direction counts, and a
-// fixed length keeps the learning rate effective.
-template <int In, int Out, class T>
-Generic normalize_weights(Generic device, T* weights) {
-  detail::for_column_blocks<Range<0, Out>>([&](auto columns, int first) {
+// Scale the columns of weights (In, Out) that the Range names to unit length.
+template <int In, int Out, class Columns, class T>
+void normalize_weights_of(T* weights) {
+  detail::for_column_blocks<Columns>([&](auto columns, int first) {
     constexpr int kCount = decltype(columns)::value;
     constexpr T kLeast = static_cast<T>(1e-16);  // of squares: weights that are all 0 stay so
     T squares[kCount] = {};
@@ -141,6 +139,14 @@ Generic normalize_weights(Generic device, T* weights) {
       for (int i = 0; i < kCount; i++) w[i] *= squares[i];
     }
   });
+}
+
+// Scale the weights (In, Out) of each output to unit length (Salimans and Kingma 2016, arXiv
+// 1602.07868, without a gain): where a normalization follows, only their direction counts, and a
+// fixed length keeps the learning rate effective.
+template <int In, int Out, class T>
+Generic normalize_weights(Generic device, T* weights) {
+  normalize_weights_of<In, Out, Range<0, Out>>(weights);
   return device;
 }
 
