@@ -44,17 +44,19 @@ constexpr int largest_tile() {
 }
 // Elsewhere scratch memory is global, in tiles whose activations stay in the cache. Windows of
 // recurrent networks have the experiment's tiles.
+template <class Experiment>
 constexpr int tile_rows() {
-  constexpr int kBatch = RLT_EXPERIMENT::kBatchSize;
-  if constexpr (kHasWindows<RLT_EXPERIMENT>) {
-    return RLT_EXPERIMENT::kTileRows;
+  constexpr int kBatch = Experiment::kBatchSize;
+  if constexpr (kHasWindows<Experiment>) {
+    return Experiment::kTileRows;
   } else {
     constexpr int kFitting = largest_tile<divisor_up_to(kBatch, 512)>();
     return kFitting > 0 ? kFitting : divisor_up_to(kBatch, 64);
   }
 }
-constexpr bool kIsShared = fits<tile_rows()>();
-using E = WithTileRows<RLT_EXPERIMENT, tile_rows()>;
+constexpr int kTileRows = tile_rows<RLT_EXPERIMENT>();
+constexpr bool kIsShared = fits<kTileRows>();
+using E = WithTileRows<RLT_EXPERIMENT, kTileRows>;
 
 enum class Fault : std::uint32_t {
   none,

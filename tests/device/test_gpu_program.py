@@ -45,7 +45,7 @@ def assembler() -> str:
                     "acrobot-ppo",
                 ),
                 *("acrobot-dqn", "quadrotor-td3", "quadrotor-sac", "quadrotor-ppo"),
-                *("crazyflie-ppo", "racing-car-sac"),
+                *("crazyflie-ppo", "racing-car-sac", "pendulum-xqc", "pendulum-ppo-masked"),
             )
         ),
     ],

@@ -105,8 +105,9 @@ class RunFolder:
         run: Run,
         files: Sequence[tuple[str, bytes]] = (),
         restarts: bool = False,
+        sibling: Path | None = None,
     ) -> RunFolder:
-        """Create a folder with these files.
+        """Create a folder with these files, which it shares with a `sibling` that has them.
 
         An existing folder must be empty, or hold a run without a save that `restarts`: the files of
         that run are removed, all others stay.
@@ -119,7 +120,7 @@ class RunFolder:
             if restarts:
                 remove_unsaved(folder.path)
             for name, data in files:
-                folder.keep(name, data)
+                folder.keep(name, data, sibling)
             folder.write(structs.replace(run, begun_us=run.begun_us or begun_us_now(folder.path)))
         except BaseException:
             folder.close()
@@ -206,11 +207,17 @@ class RunFolder:
                 f"fetch it again with `{command}`"
             )
 
-    def keep(self, name: str, data: bytes) -> None:
-        """Write a file whose name is the hash of its content, unless it exists."""
+    def keep(self, name: str, data: bytes, sibling: Path | None = None) -> None:
+        """Write a file whose name is the hash of its content, unless it exists; where a `sibling`
+        has it, as a second name of that file."""
         path = self.path / name
-        if not path.exists():
-            write_atomically(path, data)
+        if path.exists():
+            return
+        if sibling is not None:
+            with contextlib.suppress(OSError):  # it lacks the file, or the disk knows no such names
+                os.link(sibling / name, path)
+                return
+        write_atomically(path, data)
 
     # -- metrics -----------------------------------------------------------------------------------
 

@@ -111,6 +111,7 @@ class Agent:
     train_s_before: float = 0.0  # in training, in earlier sessions
     lacks_evaluation: bool = False  # of its checkpoint
     begun_us: int | None = None  # for its run.json, if it is a new run
+    sibling: Path | None = None  # another run, of the same sources
     evaluation: Evaluation | None = None
     best: BestPolicy = field(default_factory=BestPolicy)
     unsaved: list[tuple[float, Report | StatusText]] = field(default_factory=list)  # with its time
@@ -149,14 +150,15 @@ def agent_of(member: Member, request: TrainingRequest, plan: Plan) -> Agent:
     return agent
 
 
-def in_order(agents: Sequence[Agent]) -> None:
-    """Set the times at which new runs begin: each later than those before it, and than those of
-    the runs that are there."""
+def prepare_new_runs(agents: Sequence[Agent]) -> None:
+    """Set what new runs have of each other: the times at which they begin, each later than those
+    before it and than those of the runs that are there, and whose sources they have, too."""
     new = [agent for agent in agents if agent.plan.resumed is None]
     if new:
         first_us = begun_us_now(new[0].member.path)
         for index, agent in enumerate(new):
             agent.begun_us = first_us + index
+            agent.sibling = new[0].member.path
 
 
 @dataclass(frozen=True)
@@ -392,7 +394,7 @@ class GpuRuns:
             if self._is_to_rest:
                 break
             batch = agents[first : first + room]
-            in_order(batch)
+            prepare_new_runs(batch)
             with contextlib.closing(Population(gpu, batch)) as population:
                 self._train_batch(gpu, population, batch)
 
@@ -652,7 +654,9 @@ def open_folder(agent: Agent, gpu: Gpu, origin: Origin) -> RunFolder:
     if folder is None:
         earlier = Run(started=timestamp(), begun_us=agent.begun_us)
         run = started(plan, gpu, sources, earlier, origin)
-        return RunFolder.create(agent.member.path, run, [sources], agent.request.restarts)
+        return RunFolder.create(
+            agent.member.path, run, [sources], agent.request.restarts, agent.sibling
+        )
     folder.lock()
     folder.require_unchanged()
     remove_partials(folder.path)

@@ -104,7 +104,9 @@ def require_same_reports(*runs: Path) -> None:
             pytest.param(words, "1", marks=pytest.mark.slow)
             for words in (
                 ("pendulum-sac", "--steps", "120", "--set", "learning_starts=100", *RARELY),
+                ("pendulum-xqc", "--steps", "60", "--set", "learning_starts=40", *RARELY),
                 ("cartpole-dqn", "--steps", "1100", *RARELY),
+                ("pendulum-ppo-masked", "--steps", "2048", "--set", "n_epochs=1", *RARELY),
                 ("crazyflie-ppo", "--steps", "8192", *RARELY),
             )
         ),
