@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import struct
 import tempfile
 import time
@@ -122,6 +123,8 @@ class Agent:
         if isinstance(event, Evaluation):
             self.evaluation = event
             self.best.take(event)
+            if math.isfinite(event.return_mean):
+                self.member.evaluations[event.step] = event.return_mean
 
     @property
     def has_ended(self) -> bool:
@@ -431,15 +434,16 @@ class GpuRuns:
             left_s = (agent.plan.steps - agent.step) / rate if rate else None
             was, member.state = member.state, TRAINING
             evaluation = agent.evaluation
-            member.take(
-                {
-                    "step": min(agent.step, agent.plan.steps),
-                    "steps": agent.plan.steps,
-                    "steps_per_s": rate,
-                    "left_s": left_s,
-                    **({} if evaluation is None else figures_of(evaluation)),
-                }
-            )
+            report = {
+                "step": min(agent.step, agent.plan.steps),
+                "steps": agent.plan.steps,
+                "steps_per_s": rate,
+                "left_s": left_s,
+            }
+            if evaluation is not None:
+                names = ("return_mean", "return_std", "length_mean")
+                report |= {name: getattr(evaluation, name) for name in names}
+            member.take(report)
             if member.state != was:
                 self._screen.changed(member)
             self._reported(member)
@@ -570,16 +574,6 @@ def notes_of(agent: Agent, gpu: str, others: int) -> list[StatusText]:
     if agent.plan.checkpoint is not None:
         texts += filter(None, (faults.note_of_resumption(agent.plan), note_of_rate(agent.plan)))
     return [StatusText(SEVERITY_INFO, text) for text in texts]
-
-
-def figures_of(evaluation: Evaluation) -> dict[str, object]:
-    """Return the values of a report of parallel_runs."""
-    return {
-        "evaluations": [(evaluation.step, evaluation.return_mean)],
-        "return_mean": evaluation.return_mean,
-        "return_std": evaluation.return_std,
-        "length_mean": evaluation.length_mean,
-    }
 
 
 def save(agent: Agent, fetched: Fetched, gpu: Gpu, train_s: float, origin: Origin) -> None:
