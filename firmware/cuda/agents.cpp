@@ -131,8 +131,7 @@ __attribute__((address_space(3))) unsigned char threads_memory[sizeof(block::Thr
 Scratch<E>& scratch_of(char&) { return *(Scratch<E>*)(scratch_memory); }
 Scratch<E>& scratch_of(Scratch<E>& own) { return own; }
 
-// -- work of the leader, some of which takes no longer than a training step
-// -------------------------
+// -- Work of the leader: no piece takes longer than a training step -------------------------------
 
 constexpr int kEvaluationSteps = 20;
 constexpr std::uint32_t kHashedBytes = 16384;

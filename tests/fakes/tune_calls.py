@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
+
+from rltools_host.training.trials import Trial, Trials
 
 
 def new_project(path: Path) -> Path:
     (path / "rlt.toml").touch()
     return path
+
+
+def prune_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the second trial hopeless from its first evaluation on."""
+    report = Trials.report
+
+    def hopeless(self: Trials, trial: Trial, values: Mapping[int, float]) -> bool:
+        report(self, trial, values)
+        return trial.number == 1 and len(values) > 0
+
+    monkeypatch.setattr(Trials, "report", hopeless)
 
 
 def stored(path: Path) -> dict[int, tuple[str, float | None]]:

@@ -137,6 +137,20 @@ def put_on_board(session: BoardSession, checkpoint: Checkpoint, transfer: Transf
         )
 
 
+def checkpoint_of(plan: Plan, step: int, payload: bytes, versions: Mapping[str, str]) -> Checkpoint:
+    """Return the checkpoint of a plan's run with this training state."""
+    description = plan.description
+    return Checkpoint(
+        experiment=description.name,
+        fingerprint=description.fingerprint,
+        step=step,
+        payload=payload,
+        hyperparameters=plan.hyperparameters,
+        versions=versions,
+        learning=description.learning,
+    )
+
+
 def fetch(
     session: BoardSession,
     plan: Plan,
@@ -156,15 +170,7 @@ def fetch(
     )
     parsed = parse_image(image, session.description)
     description = plan.description
-    checkpoint = Checkpoint(
-        experiment=description.name,
-        fingerprint=parsed.fingerprint,
-        step=parsed.step,
-        payload=parsed.payload,
-        hyperparameters=plan.hyperparameters,
-        versions=versions,
-        learning=description.learning,
-    )
+    checkpoint = checkpoint_of(plan, parsed.step, parsed.payload, versions)
     state_sha256 = checkpoint.state_sha256
     if (state_sha256, parsed.step) != (result.state_sha256, result.step):
         raise RefusedError(

@@ -42,7 +42,7 @@ from rltools_host.errors import (
 )
 from rltools_host.interruption import Interruption
 from rltools_host.lines import plural
-from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
+from rltools_host.runs.checkpoint import to_safetensors
 from rltools_host.runs.contents import Run, RunDocument
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import begun_us_now, timestamp
@@ -54,7 +54,13 @@ from rltools_host.runs.saves import (
     remove_partials,
 )
 from rltools_host.training import faults
-from rltools_host.training.board import BestPolicy, Origin, run_at_start, run_in_state
+from rltools_host.training.board import (
+    BestPolicy,
+    Origin,
+    checkpoint_of,
+    run_at_start,
+    run_in_state,
+)
 from rltools_host.training.metrics_log import ReportLog, last_evaluation
 from rltools_host.training.parallel_runs import Next
 from rltools_host.training.plan import (
@@ -422,9 +428,9 @@ class GpuRuns:
                 self._screen.activity(what)
         train_s = population.elapsed_s
         population.take_records()
-        self._verify(population, agents)
-        self._save(gpu, population, agents, train_s, is_last=True)
-        self._settle(agents)
+        completes = self._verify(population, agents)
+        self._save(gpu, population, agents, train_s, is_last=True, completes=completes)
+        self._settle(agents, completes)
 
     def _show(self, agents: Sequence[Agent], elapsed_s: float) -> None:
         for agent in agents:
@@ -451,21 +457,22 @@ class GpuRuns:
 
     # -- what comes back ---------------------------------------------------------------------------
 
-    def _verify(self, population: Population, agents: Sequence[Agent]) -> None:
-        """Train a sample of finished runs here; raise RefusedError unless they end alike."""
+    def _verify(self, population: Population, agents: Sequence[Agent]) -> bool:
+        """Train a sample of finished runs here; raise RefusedError unless they end alike. Return
+        False where a pause came before: what has learned all is completed when it is resumed."""
         finished = [index for index, agent in enumerate(agents) if agent.is_finished]
         experiment = agents[0].plan.description.name
         count = min(self._left.setdefault(experiment, self._verified), len(finished))
         for number in range(count):
             if self._is_to_rest:
-                return
+                return False
             index = finished[len(finished) * number // count]
             agent = agents[index]
             title = agent.member.title
             self._screen.activity(f"training {title} here, to compare")
             ours = self._trained_here(agent)
             if ours is None:
-                return
+                return False
             (fetched,) = population.fetch(index, 1)
             state, theirs = ours["state_sha256"], fetched.sha256.hex()
             if state != theirs:
@@ -481,6 +488,7 @@ class GpuRuns:
                     f"machine{REMEDY}"
                 )
             self._left[experiment] -= 1
+        return True
 
     def _trained_here(self, agent: Agent) -> RunDocument | None:
         """Return how a run ends on this machine; None after a pause."""
@@ -516,8 +524,10 @@ class GpuRuns:
         train_s: float,
         *,
         is_last: bool,
+        completes: bool = False,
     ) -> None:
-        """Save what the agents are in the runs' folders. What was saved before a fault stays.
+        """Save what the agents are in the runs' folders; finished ones are complete where it
+        `completes` them. What was saved before a fault stays.
 
         On a full disk the agents go on, and the next save has what this one lacks; the last one
         fails then.
@@ -526,7 +536,7 @@ class GpuRuns:
 
         def error_of(given: tuple[Agent, Fetched]) -> RltError | None:
             try:
-                save(*given, gpu, train_s, self._origin)
+                save(*given, gpu, train_s, self._origin, completes=completes)
             except RltError as error:
                 return error
             return None
@@ -543,7 +553,7 @@ class GpuRuns:
                     if error is not None:
                         agent.member.fail(error)
 
-    def _settle(self, agents: Sequence[Agent]) -> None:
+    def _settle(self, agents: Sequence[Agent], completes: bool) -> None:
         """Set the members' states."""
         for agent in agents:
             member = agent.member
@@ -556,7 +566,7 @@ class GpuRuns:
                     )
                 )
             elif member.state != FAILED:
-                member.state = FINISHED if agent.is_finished else PAUSED
+                member.state = FINISHED if agent.is_finished and completes else PAUSED
             self._ended(member)
             self._screen.changed(member)
 
@@ -576,7 +586,9 @@ def notes_of(agent: Agent, gpu: str, others: int) -> list[StatusText]:
     return [StatusText(SEVERITY_INFO, text) for text in texts]
 
 
-def save(agent: Agent, fetched: Fetched, gpu: Gpu, train_s: float, origin: Origin) -> None:
+def save(
+    agent: Agent, fetched: Fetched, gpu: Gpu, train_s: float, origin: Origin, *, completes: bool
+) -> None:
     """Save an agent in the folder of its run, which is begun where necessary."""
     plan = agent.plan
     first_step = plan.first_step + 1 if agent.folder is None and plan.resumed else None
@@ -591,22 +603,13 @@ def save(agent: Agent, fetched: Fetched, gpu: Gpu, train_s: float, origin: Origi
         session = structs.replace(
             folder.content.sessions[-1], last_step=agent.step, train_s=train_s
         )
-        state = "finished" if agent.is_finished else "paused"
+        state = "finished" if agent.is_finished and completes else "paused"
         whole_s = agent.train_s_before + train_s
         run = run_in_state(folder.content, state, agent.step, whole_s, agent.evaluation, session)
         run = structs.replace(run, best=agent.best.best, checkpoint_train_s=run.train_s)
-        description = plan.description
-        checkpoint = Checkpoint(
-            experiment=description.name,
-            fingerprint=description.fingerprint,
-            step=agent.step,
-            payload=fetched.payload,
-            hyperparameters=plan.hyperparameters,
-            versions=checkpoint_versions(run),
-            learning=description.learning,
-        )
+        checkpoint = checkpoint_of(plan, agent.step, fetched.payload, checkpoint_versions(run))
         files = {
-            CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors),
+            CHECKPOINT_FILE: to_safetensors(checkpoint, plan.description.tensors),
             POLICY_FILE: fetched.policy,
             **agent.best.files,
         }

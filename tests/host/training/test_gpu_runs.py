@@ -29,8 +29,8 @@ from rltools_host.training.metrics_log import without_null
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import GroupScreen
 from rltools_host.training.study import TuneRequest
-from rltools_host.training.trials import Trial, Trials
 from rltools_host.training.tune import tune
+from tune_calls import prune_second
 
 pytestmark = [pytest.mark.all, pytest.mark.timeout(300)]
 
@@ -174,14 +174,15 @@ def gpu_here(driver: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("gpu_here")
 def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be saved on the way is saved later, and once."""
+    """What could not be saved on the way is saved later, and once; only the last save completes a
+    run, whose agent has finished before."""
     group = tmp_path / "group"
     words = ("pendulum-td3", "--steps", "60", "--set", "report_every=10", "--set", "eval_freq=30")
     words = (*words, "--set", "n_eval_episodes=1")
     saves = []
 
     def commit(folder: RunFolder, *arguments: Any) -> None:
-        saves.append(folder.name)
+        saves.append(arguments[-1].state)
         if len(saves) in (1, 4):
             raise DiskError("no space left")
         committed(folder, *arguments)
@@ -193,6 +194,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.Mon
     more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
     assert cli.run(["train", *words, *more, "--no-tensorboard"]) == 0
     assert len(saves) > 5
+    assert saves == ["paused"] * (len(saves) - 1) + ["finished"]
     here = trained_here(tmp_path, 0, *words)
     assert run_of(group / "s0").state_sha256 == here.state_sha256
     require_same_reports(group / "s0", tmp_path / "here-0")
@@ -203,13 +205,7 @@ def test_a_tuning_trains_some_trials_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one is pruned at its first evaluation."""
-    report = Trials.report
-
-    def hopeless(self: Trials, trial: Trial, values: dict[int, float]) -> bool:
-        report(self, trial, values)
-        return trial.number == 1 and len(values) > 0
-
-    monkeypatch.setattr(Trials, "report", hopeless)
+    prune_second(monkeypatch)
     path = tmp_path / "t"
     settings = ("eval_freq=30", "n_eval_episodes=1", "report_every=1")
     training = TrainingRequest(

@@ -26,11 +26,10 @@ from rltools_host.training import tune as tune_module
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import GroupScreen, Member
 from rltools_host.training.study import TuneRequest
-from rltools_host.training.trials import Trial, Trials
 from rltools_host.training.tune import tune
 from run_folders import document_of
 from training_calls import train_here
-from tune_calls import stored
+from tune_calls import prune_second, stored
 
 pytestmark = pytest.mark.all  # Optuna is installed
 
@@ -157,13 +156,7 @@ def test_a_trial_with_several_seeds_has_their_mean(tmp_path: Path) -> None:
 
 
 def test_a_pruned_trial_is_a_paused_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = Trials.report
-
-    def hopeless(self: Trials, trial: Trial, values: dict[int, float]) -> bool:
-        report(self, trial, values)
-        return trial.number == 1 and len(values) > 0
-
-    monkeypatch.setattr(Trials, "report", hopeless)
+    prune_second(monkeypatch)
     path = tmp_path / "t"
     training = TrainingRequest(
         "pendulum-td3", "host", out=path, steps=20_000, settings=("eval_freq=200",), jobs=1
