@@ -91,7 +91,9 @@ class AdaptRequest:
 
     def training(self, recipe: Recipe) -> TrainingRequest:
         steps = recipe.steps if self.steps is None else self.steps
-        return TrainingRequest(recipe.experiment, "host", self.seed, steps, out=self.out)
+        return TrainingRequest(
+            recipe.experiment, "host", self.seed, steps, settings=recipe.settings, out=self.out
+        )
 
     def push_of(self, run: str) -> PushRequest:
         return PushRequest(run, self.target, self.trial_s, self.confirm)
