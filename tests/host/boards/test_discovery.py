@@ -12,9 +12,11 @@ from rltools_host.boards import board_link
 from rltools_host.boards.board_link import (
     ConnectedPort,
     connected_ports,
+    open_board_link,
     require_connected,
 )
 from rltools_host.build.boards import load_board
+from rltools_host.errors import PortError
 
 HOST = load_board("host")
 BOARD = replace(
@@ -38,6 +40,8 @@ def test_ports_of_a_board_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, ("b", 0xAB, 0x13), *others, ("a", 0xAB, 0x12))
     assert connected_ports(BOARD) == [ConnectedPort("a", "7"), ConnectedPort("b", "7")]
     assert connected_ports(HOST) == []
+    with pytest.raises(PortError, match=r"toy are connected \(a, b\): choose one with"):
+        open_board_link(BOARD, None, None, "plug it in")
 
 
 @pytest.mark.parametrize("present", [None, {"00AB:0001"}, {"00AB:0013", "0000:0000"}])

@@ -57,7 +57,6 @@ def test_a_board_with_the_same_bits(board: ScriptedInfer, image: PolicyImage) ->
     assert parity.outputs_sha256 == hashlib.sha256(actions.tobytes()).hexdigest()
     assert progress[-1] == (COUNT + 9, COUNT + 9)
     assert parity.agreement().first_mismatch is None
-    assert len({row[0] for row in parity.layer_rows()[1:]}) == 4  # the first inputs
     assert board.most_waiting == MESSAGES_UNDER_WAY
 
 
@@ -119,14 +118,6 @@ def test_a_wrong_bit_in_a_layer_is_named(board: ScriptedInfer, image: PolicyImag
     assert parity.max_abs_diff == pytest.approx(1.0)
     actions = image.evaluate(parity.inputs.values)
     assert parity.outputs_sha256 != hashlib.sha256(actions.tobytes()).hexdigest()
-    rows = parity.layer_rows()
-    assert rows[0] == ("input", "layer", "board", "here", "")
-    ours = image.runner.layer_checksums(parity.inputs.values[16])
-    theirs = (ours[0], ours[1] ^ 0x400, ours[2] ^ 1)
-    assert rows[1:] == [
-        ("#16", str(number + 1), f"{theirs[number]:08x}", f"{ours[number]:08x}", said)
-        for number, said in enumerate(("", "differs", "differs"))
-    ]
     agreement = parity.agreement()
     assert (agreement.inputs, agreement.not_finite_inputs) == (COUNT, 9)
     assert (agreement.mismatches, agreement.executor_mismatches) == (1, 0)

@@ -115,26 +115,6 @@ def test_an_interrupted_build_leaves_no_compiler_behind(
     wait_for(lambda: not is_running(), 20)
 
 
-@pytest.mark.parametrize(
-    ("command", "is_said"),
-    [
-        ("compiler x.cpp", True),
-        ("cmake -P write_revision.cmake", False),
-        ("cmake -P VerifyGlobs.cmake", False),
-    ],
-)
-def test_what_compiles_nothing_is_not_announced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, is_said: bool
-) -> None:
-    """On a busy machine git took half a second, and an unchanged build said "Building"."""
-    rule = f"rule slow\n  command = sleep 0.5 && : {command}\n  description =\n"
-    (tmp_path / "build.ninja").write_text(f"{rule}build x: slow\n")
-    said: list[str] = []
-    monkeypatch.setattr(cmake, "announce", said.append)
-    cmake.run_ninja("building", tmp_path, ["x"], "Building")
-    assert said == ["Building"] * is_said
-
-
 def test_who_waits_for_another_build_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,60 +1,21 @@
-"""What fits a board: what an experiment requires, and the programs that a board is built with."""
+"""What fits a board: what an experiment requires, and where MuJoCo is missing."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from programs import require_program
-from rltools_host.build import cmake, experiments, firmware
-from rltools_host.build.boards import list_boards, load_board
-from rltools_host.errors import UsageError
-from rltools_host.tree import PROJECT, TREE, Tree
+from rltools_host.build.boards import load_board
+from rltools_host.tree import TREE
 from tree_copies import configured, copy_of_tree, ninja
 
-HOST, EMULATED = (load_board(name) for name in ("host", "qemu-cortex-m7"))
+EMULATED = load_board("qemu-cortex-m7")
 HOSTED = "// Arms of a robot.\n// Requires: hosted\n#pragma once\nstruct RobotArm {};\n"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Experiments of this test: one for every board, one for those with an operating system."""
-    directory = tmp_path / "experiments"
-    directory.mkdir()
-    text = "// Requires nothing: fits every board.\n#pragma once\nstruct Anywhere {};\n"
-    (directory / "anywhere.h").write_text(text)
-    (directory / "robot_arm.h").write_text(HOSTED)
-    monkeypatch.setattr(Tree, "experiments", directory)
-    monkeypatch.setattr(PROJECT, "root", tmp_path)
-    return directory
-
-
-def test_experiments_of_a_board_are_those_that_fit(folder: Path) -> None:
-    assert folder.is_dir()
-    assert experiments.list_experiments() == ["anywhere", "robot-arm"]
-    for board in list_boards():
-        expected = ["anywhere", "robot-arm"] if board.toolchain.native else ["anywhere"]
-        assert experiments.list_experiments(board) == expected, board.name
-
-
-def test_a_board_that_does_not_fit_is_one_sentence(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before anything is built."""
-    board = EMULATED
-    assert folder.is_dir()
-    monkeypatch.setattr(experiments.cmake, "build_targets", lambda *_: pytest.fail("was built"))
-    with pytest.raises(UsageError) as error:
-        experiments.describe("robot-arm", board)
-    assert str(error.value) == (
-        f"robot-arm is not for {board.name}, which does not provide hosted: "
-        "boards that fit: cuda, host, host-block, host-threads"
-    )
 
 
 def test_what_platformio_runs_needs_no_package() -> None:
@@ -107,21 +68,6 @@ def test_cmake_refuses_an_unknown_word(tree: Path) -> None:
 
 
 # -- programs ----------------------------------------------------------------------------------
-
-
-def test_a_program_that_a_board_is_not_built_with_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Before anything is built."""
-    monkeypatch.setattr(firmware, "build_targets", lambda *_: pytest.fail("was built"))
-    monkeypatch.setattr(cmake, "list_boards", lambda: [HOST, EMULATED])
-    with pytest.raises(UsageError, match='unknown program "trane": did you mean train'):
-        firmware.build_firmware(HOST, "pendulum-td3", "trane")
-    with pytest.raises(UsageError) as error:
-        firmware.build_firmware(replace(HOST, programs=()), "pendulum-td3")
-    assert str(error.value) == (
-        "host is not built with the program train: boards that are: host, qemu-cortex-m7"
-    )
 
 
 # -- MuJoCo ------------------------------------------------------------------------------------

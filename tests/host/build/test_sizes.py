@@ -41,8 +41,6 @@ def test_words_of_sizes_become_the_experiments() -> None:
     [
         (["hidden=64,64", "hidden=32"], "hidden is given twice: give it once"),
         (["hidden=0"], "hidden=0: give numbers from 1 to 10,000,000"),
-        (["hidden=8,8,8,8,8,8,8,8,8"], "and of hidden 8 at most"),
-        (["batch_size=1.5"], "batch_size=1.5: give a whole number"),
         (["n_steps=64"], "n_steps=64: pendulum-td3 has no n_steps"),
         (
             ["hidden=100,100,100,100", "batch_size=100"],
