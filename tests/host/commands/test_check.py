@@ -64,20 +64,10 @@ def test_the_exit_code_says_whether_something_is_wrong(
     assert cli.run(["check", "gym:drifting.py:Drifting", "--set", "episode_steps=25"]) == 0
     printed = capsys.readouterr()
     assert printed.out.rstrip().endswith("nothing is wrong")
-    lines = printed.out.splitlines()
-    memory = lines.index(
-        "  memory    for its policy, hidden layers 64,64; it is trained on this machine"
-    )
-    (teensy,) = [line.split() for line in lines[memory:] if line.startswith("  teensy41 ")]
-    assert teensy == ["teensy41", "policy", "slot", "29%,", "scratch", "13%", "2x96"]
     assert printed.err == ""
     # Its policy goes to a board, and nobody says how fast it is called there.
     assert "assumed: a step takes 20,000 us" in printed.out
     assert "where something is wrong a board does action_0 0" in printed.out
-    assert "cut off" not in printed.out
-    assert cli.run(["check", "gym:drifting.py:Drifting"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "by the environment itself; say so by --set episode_steps=25, as training plans" in said
 
 
 def checked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

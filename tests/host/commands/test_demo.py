@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,7 @@ def test_the_story_on_this_machine(runs: Path, capsys: pytest.CaptureFixture[str
     demo.run(json_output=True, board="host", quick=True)
     captured = capsys.readouterr()
     document = json.loads(captured.out)
-    assert re.findall(r"^\[(\d)\] ", captured.err, re.MULTILINE) == list("12345")
     assert "8 examples give the board's bits here too" in captured.err
-    assert "100 deterministic episodes" in captured.err
-    assert "leave out --quick for a policy that works" in captured.err
-    assert captured.err.splitlines()[-2].endswith("report.html")
-    assert captured.err.splitlines()[-1] == f"The state: {document['state_sha256']}"
     report = Path(document["report"])
     assert report.parent.parent == runs
     assert "pendulum-td3" in report.read_text(encoding="utf-8")

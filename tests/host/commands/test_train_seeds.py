@@ -30,7 +30,7 @@ from rltools_host.commands import cli
 from rltools_host.errors import BoardError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from run_folders import document_of, new_group
+from run_folders import document_of
 from training_calls import train_here
 from waiting import is_running, wait_for
 
@@ -238,31 +238,13 @@ def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path) -> None:
 # -- what makes no sense ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("--seeds 0-1 --seed 2", "--seed does not go with --seeds"),
-        ("--seeds 0-1 --out {full}", "is not empty: choose another folder with --out"),
-        ("--seeds 0-1 --resume {group}", "--seeds does not go with --resume"),
-        ("--out x --resume {group}", "--out does not go with --resume: a resumed group stays"),
-    ],
-)
-def test_what_makes_no_sense(
-    tmp_path: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+def test_a_folder_of_something_else_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").write_text("")
-    group = tmp_path / "group"
-    about = {"kind": "seeds", "title": "t", "x_axis": "x", "y_axis": "y", "tensorboard": True}
-    asked = {"experiment": "pendulum-ppo", "board": "host", "seeds": [0], "settings": []}
-    variants = [{"name": "", "label": "", "settings": []}]
-    new_group(group, {**about, **asked, "variants": variants, "state": "paused"})
-    filled = words.format(full=tmp_path / "full", group=group).split()
-    assert cli.run([*TRAIN, *filled]) == UsageError.exit_code
-    error = capsys.readouterr().err.splitlines()
-    assert sentence in error[-1]
-    assert len([line for line in error if line.startswith("error: ")]) == 1
-    assert [path.name for path in group.iterdir()] == ["group.json"]
+    (tmp_path / "file").write_text("mine")
+    assert cli.run([*TRAIN, "--seeds", "0-1", "--out", str(tmp_path)]) == UsageError.exit_code
+    assert "is not empty: choose another folder with --out" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.all

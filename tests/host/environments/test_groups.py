@@ -199,19 +199,3 @@ def test_what_group_json_must_say_of_a_task(
         assert code == DamagedFileError.exit_code
         (error,) = capsys.readouterr().err.splitlines()
         assert sentence in error
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("gym:Pendulum-v1 --seeds 0-1 --port socket://h:1", "--port does not go with a task of G"),
-        ("gym:Pendulum-v1 --seeds 0-1 --out {full}", "is not empty: choose another folder"),
-    ],
-)
-def test_what_makes_no_sense(
-    tmp_path: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("")
-    assert cli.run(["train", *words.format(full=tmp_path).split()]) != 0
-    (error,) = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
-    assert sentence in error

@@ -116,8 +116,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("{file}:Raises", Usage, "Raises cannot be trained: its first reset raised ValueError: no"),
         ("{file}:Raise", Unknown, r'nothing to call that is named "Raise": did you mean Raises'),
-        ("{file}:Boxes", Unknown, r'named "Boxes": known are (?!.*Box\b)'),
-        ("{file}", Usage, r"names no class or function: name gym:.*my_tasks\.py:"),
         ("NoSuchTask-v0", Unknown, 'gymnasium has no environment "NoSuchTask-v0"'),
     ],
 )

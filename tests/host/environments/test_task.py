@@ -152,11 +152,6 @@ def test_a_space_that_cannot_be_learned_is_named() -> None:
         ({"hidden": (64, 0)}, 'hidden layers "64,0": give one to eight widths from 1 to 4096'),
         ({"channels": {"observations": ["a"]}}, "observations has 1 entries, .* 2 elements"),
         ({"channels": {"observations": ["a", 'b"']}}, "plain text of 1 to 23"),
-        ({"channels": {"actions": [{"minimum": 0}]}}, '"minimum", .* range is its space'),
-        (
-            {"channels": {"step_interval_us": 86_400_000_000}},
-            "says that a step takes 86400 s, and a policy's takes 600 s at most: state",
-        ),
     ],
 )
 def test_a_request_that_cannot_be_met_is_one_sentence(

@@ -349,10 +349,8 @@ HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
     [
         ("{", "line 1, column 2: "),
         ({**HOVER, "radius": 1}, "Object contains unknown field `radius`"),
-        ({**HOVER, "last_seconds": 11}, "seconds is 10 and last_seconds 11, not 0.002 <="),
         ({**HOVER, "settings": {"latency": 1}}, 'unknown setting of flights "latency"'),
         ({**HOVER, "parts": {"a\nb": {}}}, "key in parts: Expected `str` matching"),
-        ({"like": "huver"}, 'unknown gate "huver": did you mean hover'),
     ],
 )
 def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> None:
@@ -363,11 +361,9 @@ def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> No
     assert str(caught.value).startswith(f"{path} is not a gate: {reason}")
 
 
-def test_no_such_gate(tmp_path: Path) -> None:
+def test_no_such_gate() -> None:
     with pytest.raises(UsageError, match='unknown gate "huver": did you mean hover'):
         load_gate("huver")
-    with pytest.raises(DamagedFileError, match="is not a gate: No such file"):
-        load_gate(str(tmp_path / "none.json"))
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path, pilot: PolicyImage) -> None:
@@ -386,7 +382,6 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path, pilot: PolicyImage) 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"format": 2}, "format is 2, not 1"),
         ({"flights": {}}, "flights.cause is missing"),
         ({"cause": [7] * 9}, "flights.cause has 7, not 6 at most"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rltools_host.drones.flight.disturbances import TICKS_A_S, Disturbances
-from rltools_host.drones.flight.loop import Event, Trace
+from rltools_host.drones.flight.loop import Trace
 from rltools_host.drones.flight.result import LoopResult
 from rltools_host.drones.flight.simulator import Cause, Rule
 
@@ -34,8 +34,3 @@ def test_the_error_is_that_of_the_end(share: float, expected_m: float) -> None:
     assert result.error_m == pytest.approx(expected_m)
     assert result.cause is (Cause.SUCCESS if expected_m < 0.2 else Cause.TOO_FAR)
     assert result.settling_s == pytest.approx(1.0 - 0.2 + 1.0 / TICKS_A_S)
-
-
-# -- causes and documents --------------------------------------------------------------------------
-
-ACTS, STALE = Event(0, "acted", "the policy acts"), "the observation is too old"
