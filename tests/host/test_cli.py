@@ -171,13 +171,6 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
     )
 
 
-def test_an_option_that_is_a_setting_leads_to_set(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["train", "pendulum-td3", "--hidden", "32"]) == 2
-    said = capsys.readouterr().err
-    assert "--set hidden=VALUE; see `" in said
-    assert said.rstrip().endswith("train --help`")
-
-
 def test_wrong_command_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["trian", "--json"]) == 2
     captured = capsys.readouterr()

@@ -63,8 +63,6 @@ def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
     [
         (errno.ENOSPC, "free some space, then run the command again"),
         (errno.EACCES, "make its folder writable, or choose another"),
-        (errno.EROFS, "make its folder writable, or choose another"),
-        (errno.EIO, "check the disk, or choose another folder"),
     ],
 )
 def test_remedy_fits_the_disks_error(number: int, remedy: str) -> None:

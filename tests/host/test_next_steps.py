@@ -101,7 +101,6 @@ def user() -> Iterator[User]:
 PPO = FOREIGN / "sb3_ppo_vec_normalize"
 PPO = ("import", f"{PPO}.zip", "--normalizer", f"{PPO}.pkl", "--contract", "quadrotor")
 TRAIN_FEW = ("--steps", "300", "--board")
-SMALL_TASK = ("gym:Pendulum-v1", "--steps", "300", "--set", "hidden=8,8")
 KINDS = {
     "own": ("train", BALL, *TRAIN_FEW, "host"),
     "group": ("train", BALL, *TRAIN_FEW, "host", "--seeds", "0-1"),

@@ -15,39 +15,6 @@ from rltools_host.errors import UsageError
 from rltools_host.tree import TREE, VARIABLE
 
 
-@pytest.fixture
-def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A launcher in a tree of its own, which is the present folder and not on the PATH."""
-    tree = tmp_path / "a tree"
-    tree.mkdir()
-    launcher = tree / "rlt"
-    launcher.write_text("#!/bin/sh\n")
-    launcher.chmod(0o755)
-    monkeypatch.setattr(tree_module, "LAUNCHER", launcher)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.delenv("RLT_COMMAND", raising=False)
-    monkeypatch.chdir(tree)
-    return launcher
-
-
-@pytest.mark.parametrize(
-    ("folder", "expected"), [(".", "./rlt"), ("..", "'./a tree/rlt'"), ("/usr", "'{launcher}'")]
-)
-def test_launcher_as_seen_from_a_folder(
-    launcher: Path, folder: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    assert tree_module.command_line("doctor") == f"{expected.format(launcher=launcher)} doctor"
-
-
-@pytest.mark.usefixtures("launcher")
-def test_words_are_quoted() -> None:
-    run = Path("runs/my run")
-    assert tree_module.command_line("report", run, "--output", "a$b") == (
-        "./rlt report 'runs/my run' --output 'a$b'"
-    )
-
-
 def test_launcher_says_how_it_was_called(tmp_path: Path) -> None:
     """Through the real launcher: by a relative place, and by its name on the PATH."""
     (tmp_path / ".venv/bin").mkdir(parents=True)

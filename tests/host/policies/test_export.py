@@ -262,16 +262,10 @@ def test_what_is_not_exported(
     assert not (tmp_path / "policy.h").exists()
 
 
-@pytest.mark.parametrize("name", ["2 hover.h", None])
-def test_an_array_has_the_name_of_its_file(tmp_path: Path, name: str | None) -> None:
+def test_an_array_has_the_name_of_its_file(tmp_path: Path) -> None:
     image = sample_images()["pendulum"]
     run = make_policy_run(tmp_path / "run", image)
-    if name is None:
-        experiment = export.identifier(parse_policy(image).experiment)
-        path = export_run(str(run), "c-image", tmp_path)
-        assert path == tmp_path / f"{experiment}_image.h"
-    else:
-        path = export_run(str(run), "c-image", tmp_path / name)
+    path = export_run(str(run), "c-image", tmp_path / "2 hover.h")
     array = export.identifier(path.stem)
     program = f'#include "{path.name}"\nstatic_assert(sizeof({array}) == {len(image)});\n'
     (tmp_path / "program.cpp").write_text(program)

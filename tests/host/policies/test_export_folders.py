@@ -358,16 +358,3 @@ def test_what_a_user_put_into_an_exported_folder_stays(tmp_path: Path) -> None:
     written = {path.relative_to(fresh): path.read_bytes() for path in fresh.rglob("*.h")}
     assert {path.relative_to(again): path.read_bytes() for path in again.rglob("*.h")} == written
     assert sorted(path.name for path in library.parent.iterdir()) == [library.name]
-
-
-def test_a_library_whose_image_is_damaged_has_no_policy(tmp_path: Path) -> None:
-    image = sample("pendulum")
-    library = arduino_library(image, tmp_path)
-    flip_last_byte(library / "src" / f"{library.name}_data.h")
-    (tmp_path / "program.cpp").write_text(PROGRAM.format(name=library.name))
-    sources = (library / "src" / f"{library.name}.cpp", tmp_path / "program.cpp")
-    program = tmp_path / "program"
-    output_of("g++", *ARDUINO_FLAGS, f"-I{library / 'src'}", *sources, "-o", program)
-    observation = np.array([1, 0, 0], "<f4").tobytes()
-    result = subprocess.run([program], input=observation, capture_output=True, timeout=60).stdout
-    assert result[:2] == b"\0\0"

@@ -27,7 +27,7 @@ from rltools_host.tree import TREE
 
 GRUS = ("recurrent_pendulum", "recurrent_quadrotor")
 RECURRENT = (*GRUS, "lstm_quadrotor")
-RESET_AT_OFFSET, PAUSE_OFFSET = 144 + 10, 144 + 4
+RESET_AT_OFFSET = 144 + 10
 LAYERS_OFFSET = 160
 
 

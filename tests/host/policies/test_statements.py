@@ -81,11 +81,6 @@ def test_what_is_no_safe_action_is_refused(given: str, sentence: str, valves: Pa
     assert not (valves / "policy.h").exists()
 
 
-def test_an_export_without_a_safe_action_takes_none(valves: Path) -> None:
-    with pytest.raises(UsageError, match="--safe-action: image has none"):
-        export(str(valves), "image", valves / "out", safe_action="0,0")
-
-
 def test_a_run_states_it_for_whatever_acts_here(valves: Path) -> None:
     document = json.loads((valves / "run.json").read_text())
     (valves / "run.json").write_text(json.dumps({**document, "safe_action": [0.0, None]}))

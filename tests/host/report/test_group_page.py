@@ -10,7 +10,6 @@ from rltools_host.report import group_page
 from rltools_host.runs.contents import Run
 from rltools_host.runs.group import RunName
 
-MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 CURVES = [
     group_page.curve_of("a", "with", {0: {10: 1.0, 20: 2.0, 30: 3.0}, 2: {30: 8.0, 20: 4.0}}),
     group_page.curve_of("b", "without", {1: {5: 7.0}}),

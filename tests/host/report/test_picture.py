@@ -127,22 +127,10 @@ def test_another_episode_is_not_shown_for_it() -> None:
     assert media(drawn.figure) == []
 
 
-@pytest.mark.parametrize(
-    ("program", "expected"),
-    [
-        (
-            "import os, sys; sys.exit(3 if os.environ['MUJOCO_GL'] == 'egl' else 5)",
-            "EGL: not found; OSMesa: it ended with exit code 5",
-        ),
-    ],
-)
-def test_a_renderer_that_fails_leaves_a_note(
-    program: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(movement, "RENDERER", [sys.executable, "-c", program])
-    monkeypatch.setattr(movement, "LONGEST_S", 1.0 if "sleep" in program else 60.0)
+def test_a_renderer_that_fails_leaves_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(movement, "RENDERER", [sys.executable, "-c", "exit(5)"])
     drawn = movement.draw(image_of("Ant-v4"), flat_episode(1.0, steps=20))
-    assert f"({expected})" in drawn.figure
+    assert "it ended with exit code 5" in drawn.figure
 
 
 def test_the_clip_ends_as_it_begins() -> None:

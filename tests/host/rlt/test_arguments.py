@@ -10,18 +10,9 @@ import pytest
 import rlt
 from gymnasium_points import Point
 
-
-def act(observation: Any) -> Any:
-    return -observation[2:]
-
-
 CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.make("Pendulum-v1", 1.5), "num_envs=1.5: .* from 1 to 1048576$"),  # type: ignore[arg-type]
-    (lambda: rlt.evaluate(3, "Pendulum-v1"), "policy=3: give a function"),  # type: ignore[arg-type]
-    (lambda: rlt.evaluate("no-such-run", Point), 'unknown run "no-such-run"'),
-    (lambda: rlt.Policy.load(3), "run=3: give a path"),  # type: ignore[arg-type]
     (lambda: rlt.train(3), "task=3: give the name of an experiment"),  # type: ignore[arg-type]
-    (lambda: rlt.train("pendulum-td3", settings=["a"]), "settings=.*: give a dictionary"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", hidden=(8,)), "hidden goes with a new run of a task"),
     (lambda: rlt.train(Point, sizes={"batch": 3}), 'unknown size "batch": did you mean'),
 ]

@@ -62,20 +62,6 @@ def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert find_run(runs / "latest", runs) == runs / "latest"
 
 
-def test_a_run_is_suggested_from_all(tmp_path: Path) -> None:
-    """Not from the last few only, and by a part of its name."""
-    names = ("ppo9", "20260101-cart-long", "cpp", *(f"x{number}" for number in range(9)))
-    for begun, name in enumerate(names):
-        made(tmp_path / name, begun)
-    for typed, said in (
-        ("pp09", r"did you mean ppo9"),
-        ("cart-long", r"did you mean 20260101-cart-long"),
-        ("zzz", r"the last of 12 are x4, x5, x6, x7, x8$"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            find_run(typed, tmp_path)
-
-
 def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
     require_empty(tmp_path / "nothing")
     make_empty(tmp_path / "new" / "run")

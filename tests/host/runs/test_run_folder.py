@@ -171,16 +171,6 @@ def test_a_run_that_saved_cannot_begin_anew(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """A folder with runs, in another one that is not the present folder."""
-    runs = tmp_path / "tree" / "runs"
-    for name in ("20260101-000000-a-host-s0", "20260102-000000-b-host-s0"):
-        new_run(runs / name, {"experiment": name}).close()
-    (runs / "not-a-run").mkdir()
-    return runs
-
-
 # -- TensorBoard -----------------------------------------------------------------------------------
 
 

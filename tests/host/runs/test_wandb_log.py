@@ -19,7 +19,7 @@ from rltools_host.runs.scalar_logs import WandbLog
 from rltools_host.tree import VARIABLE
 
 BLOCK, HEADER = 32 * 1024, 7  # of LevelDB's log format, which begins with a header of the same size
-FULL, FIRST, MIDDLE, LAST = range(1, 5)
+FULL, LAST = 1, 4  # of a record's parts
 
 
 def records(path: Path) -> Iterator[bytes]:
@@ -81,41 +81,31 @@ def test_a_run_offline_has_its_scalars(tmp_path: Path) -> None:
 class Service:
     """In the place of the package: notes what it is given."""
 
-    def __init__(self, failing: str = "") -> None:
-        self.failing = failing
-        self.started: dict[str, Any] = {}
+    def __init__(self) -> None:
+        self.is_failing = True
         self.rows: list[tuple[int, dict[str, float]]] = []
-        self.finished = 0
 
     Settings = SimpleNamespace
 
-    def init(self, **given: Any) -> Service:
-        if self.failing == "init":
-            raise RuntimeError("No API key configured.\nUse `wandb login`")
-        self.started = given
+    def init(self, **_: Any) -> Service:
         return self
 
     def log(self, values: dict[str, float], step: int) -> None:
-        if self.failing == "log":
+        if self.is_failing:
             raise RuntimeError("it has gone")
         self.rows.append((step, values))
 
-    def finish(self) -> None:
-        self.finished += 1
-
-
-def begin(monkeypatch: pytest.MonkeyPatch, service: Service, folder: Path) -> WandbLog:
-    monkeypatch.setitem(sys.modules, "wandb", service)  # type: ignore[arg-type]
-    return WandbLog("servo", folder, "12", {"gamma": 0.99})
+    def finish(self) -> None: ...
 
 
 def test_what_the_service_does_not_take_ends_no_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    service = Service("log")
-    log = begin(monkeypatch, service, tmp_path)
+    service = Service()
+    monkeypatch.setitem(sys.modules, "wandb", service)  # type: ignore[arg-type]
+    log = WandbLog("servo", tmp_path, "12", {"gamma": 0.99})
     log.add(1, {"a": 1.0})
-    service.failing = ""
+    service.is_failing = False
     log.add(2, {"a": 1.0})
     log.close()
     assert service.rows == []

@@ -13,7 +13,6 @@ import pytest
 
 from rltools_host.boards import training
 from rltools_host.boards.messages import Evaluation, Event, StatusText, TrainingProgress
-from rltools_host.screen.terminal import Pace
 from rltools_host.screen.training_screen import PlainScreen, make_screen, picture
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
@@ -68,20 +67,6 @@ def test_what_a_board_says_cannot_move_the_cursor() -> None:
         assert "the board says: all ?[2J well?" in text
 
 
-def test_pace_bounds_rate_and_share_of_time() -> None:
-    pace = Pace(0.1, 0.01)
-    assert pace.is_due(5.0), "the first time is due at once"
-    pace.done(5.0, 0.0005)
-    assert not pace.is_due(5.09)
-    assert pace.is_due(5.1)
-    pace.done(5.1, 0.004)  # four times as long as a hundredth of the interval
-    assert not pace.is_due(5.49)
-    assert pace.is_due(5.5)
-    pace.done(5.5, 0.004)
-    pace.hurry()
-    assert pace.is_due(5.5)
-
-
 class Terminal(io.StringIO):
     """As wide and high as the environment says."""
 
@@ -111,10 +96,6 @@ def test_view_of_a_run_whose_algorithm_had_other_metrics() -> None:
     values = (0.5, 0.25, 2.0, *NOT_KNOWN[3:])
     view.take_row(row_of(TrainingProgress(1, 200, 1000, 100, 1, -9.0, -8.0, values), LOSSES))
     assert view.metrics == pytest.approx({"kl": math.nan, "actor_loss": 2.0}, nan_ok=True)
-
-
-def test_no_terminal_no_live_screen() -> None:
-    assert isinstance(make_screen(filled_view(), io.StringIO()), PlainScreen)
 
 
 def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:

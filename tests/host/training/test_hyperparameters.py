@@ -33,28 +33,12 @@ def test_values_within_the_bounds(entry: Parameter, text: str, value: float) -> 
     assert (found, type(found)) == (value, int if entry is WHOLE else float)
 
 
-@pytest.mark.parametrize("text", ["0", "4294967296", "1.5", "", "nan", "1e999"])
-def test_whole_numbers_out_of_bounds(text: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        parse_value(WHOLE, text)
-    assert str(refused.value) == (
-        f"count={text} is out of bounds: choose a whole number from 1 to 4294967295 steps "
-        "(How many)"
-    )
-
-
-@pytest.mark.parametrize("text", ["-0.1", "1", "1e39", "nan"])
-def test_numbers_out_of_bounds(text: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        parse_value(NUMBER, text)
-    assert str(refused.value) == (
-        f"rate={text} is out of bounds: choose a number from 0 to 0.99999994 (How fast)"
-    )
-
-
-def test_a_number_that_is_0_in_a_float() -> None:
-    with pytest.raises(UsageError) as refused:
+def test_values_out_of_bounds() -> None:
+    for text in ("0", "4294967296", "1.5", "", "nan", "1e999"):
+        with pytest.raises(UsageError, match=f"count={text} is out of bounds: choose a whole num"):
+            parse_value(WHOLE, text)
+    for text in ("-0.1", "1", "1e39", "nan"):
+        with pytest.raises(UsageError, match=f"rate={text} is out of bounds: choose a number from"):
+            parse_value(NUMBER, text)
+    with pytest.raises(UsageError, match="rate=1e-60 is 0 in a float of 32 bits"):
         parse_value(NUMBER, "1e-60")
-    assert str(refused.value) == (
-        "rate=1e-60 is 0 in a float of 32 bits: give 0, or at least 1e-45"
-    )

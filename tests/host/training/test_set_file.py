@@ -51,16 +51,11 @@ def test_what_does_not_fit_the_experiment_names_the_file(bench: Bench, tmp_path:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "line 1, column 1: Expecting value"),
         ('{"a": 1,\n "b": }', "line 2, column 7: Expecting value"),
-        ("[1]", "it is not a JSON object"),
         ('{"b": 1, "a": "1"}', "a: Expected `int | float`, got `str`"),
-        ('{"\\n": 1}', "a name: Expected `str` in one line"),
         ('{"a": 1, "a": 2}', '"a" occurs twice'),
         ('{"a": 1' + "0" * 5000 + "}", "has no hyperparameters: "),
-        ('{"\\ud800": 1}', "surrogates not allowed"),
         (b"\xff\xfe\xff", "has no hyperparameters: "),
-        ("[" * 100_000, "nested too deeply"),
         (" " * 1_000_001, "more than 1,000,000 bytes"),
     ],
 )

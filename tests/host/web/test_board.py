@@ -29,7 +29,7 @@ EXPERIMENT, CONTRACT = "pendulum-td3", "pendulum"
 HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 SHORT = {"steps": 300, "report_every": 100}
 ENDLESS = {"steps": 1_000_000, "report_every": 20}
-EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
+EMPTY, ACTIVE, _, TRIAL, PREVIOUS = range(5)
 IDLE, PAUSED, FINISHED = 0, 2, 3
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 6))]  # of losses
 

@@ -107,10 +107,6 @@ def test_the_order_of_layers(parts: Any, keeps_order: bool, order: list[str]) ->
         ),
         ((dense("a", 3, 8), gru("gru", 7, 8)), "its layers follow on each other in no order"),
         (
-            tuple(gru(f"gru{i}", 3, 3) for i in range(4)),
-            "it has 4 recurrent modules among 4: at most 3 among 32 are supported",
-        ),
-        (
             (gru("gru", 3, 3), *(dense(f"d{i}", 3, 3) for i in range(32))),
             "it has 1 recurrent modules among 33",
         ),

@@ -44,11 +44,8 @@ def test_flights_of_this_policy_and_the_links_to_their_replays(
     assert not html_of(run)
     flown(run, monkeypatch)
     html = html_of(run)
-    assert "<tr><th>host</th>" in html
     assert ">success</td>" in html
-    assert "µs</td>" in html
     assert f'<a href="{REPLAY}">Replay in 3-D</a>' in html
-    assert "fail-safe" not in html
     (run / REPLAY).unlink()
     assert html_of(run)
     assert "<a " not in html_of(run)

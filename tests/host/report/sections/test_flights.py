@@ -79,17 +79,10 @@ def test_a_damaged_result_is_a_sentence(
     folder: Path, image: PolicyImage, result: GateResult
 ) -> None:
     path = result.write(folder)
-    for content, reason in (
-        ("{", ""),
-        ("[]", "Expected `object`, got `array`"),
-        (path.read_text().replace('"format": 1', '"format": 9'), "format is 9, not 1"),
-        ("[" * 10_000, "nested too deeply"),
-    ):
-        path.write_text(content)
-        html = html_of(folder, image)
-        assert "gate-e.json is damaged (" in html
-        assert reason in html
-        assert "<svg" not in html
+    path.write_text("[" * 10_000)
+    html = html_of(folder, image)
+    assert "gate-e.json is damaged (it is nested too deeply" in html
+    assert "<svg" not in html
 
 
 def test_flights_of_another_simulator_are_not_drawn(

@@ -64,17 +64,6 @@ def html_of(folder: Path, *contents: str) -> str:
     return section_html(hardware_in_loop, folder, IMAGE)
 
 
-def test_boards_and_the_paper(folder: Path) -> None:
-    assert not html_of(folder)
-    html = html_of(folder, json.dumps(result()))
-    for shown in ("qemu-&lt;m7&gt;", "1,007 of 1,009 inputs", "58,544", "5,023", "7,777"):
-        assert shown in html
-    assert "<strong>neither time nor cycles</strong>" in html
-    assert html.count("guest instructions") == 2
-    for shown in ("Crazyflie", "4,282", "13-64-64-4", "Of another network"):
-        assert shown in html
-
-
 def test_what_does_not_belong_is_left_out(folder: Path) -> None:
     wrong: tuple[dict[str, Any], ...] = (
         {"policy_sha256": "00" * 32},
