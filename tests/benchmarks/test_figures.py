@@ -106,15 +106,3 @@ def test_roofline_refuses_a_run_that_is_not_the_one_it_times() -> None:
 def test_second_thread_with_other_bits_is_refused() -> None:
     with pytest.raises(RefusedError, match="two threads ended in other bits"):
         roofline.two_threads(2, [({"state_sha256": "a"}, {"state_sha256": "b"})])
-
-
-# ---- Training ------------------------------------------------------------------------------------
-
-
-# ---- Inference -----------------------------------------------------------------------------------
-
-
-# ---- PPO -----------------------------------------------------------------------------------------
-
-
-# ---- Every device --------------------------------------------------------------------------------

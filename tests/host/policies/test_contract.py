@@ -18,7 +18,6 @@ from rltools_host.policies.contract import (
     output_dim,
     parse_contract,
     past_action,
-    require_texts,
     with_choices,
 )
 
@@ -108,22 +107,3 @@ def test_the_first_observation_is_one() -> None:
 def test_masks_are_the_first_observations_of_their_names() -> None:
     masks = [Channel(name, "1", 0.0, 1.0) for name in ("x", "gear:high", "gear:low", "gear:high")]
     assert masks_of(masks, (FORCE, GEAR)) == [None, 2, 1]
-
-
-@pytest.mark.parametrize(
-    ("channels", "subjects", "name", "wrong"),
-    [
-        ([X, replace(X, name="a" * 24)], [], "", "a" * 24),
-        ([replace(GEAR, unit="low|hi?h")], [], "", "hi?h"),
-    ],
-)
-def test_texts_that_are_not_shown(
-    channels: list[Channel], subjects: list[str], name: str, wrong: str
-) -> None:
-    with pytest.raises(DamagedFileError) as refused:
-        require_texts("it", channels, *subjects, name=name)
-    assert str(refused.value) == (
-        f'it has a name or unit that is not plain text, "{wrong}": do not use it'
-    )
-    longest = Channel("a" * 23, "m" * 15, 0, 1)
-    require_texts("it", [longest, GEAR], "walk", name="e" * 31)

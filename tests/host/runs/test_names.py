@@ -69,24 +69,16 @@ def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for refuses in (require_empty, make_empty):
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError, match="is not a folder: choose another with --out"):
             refuses(file)
-        assert str(refused.value) == f"{file} is not a folder: choose another with --out"
     with pytest.raises(DiskError):
         make_empty(file / "run")
     with pytest.raises(DiskError):
         new_run_path("run", file)
-    with pytest.raises(UsageError) as refused:
-        require_empty(tmp_path)
-    assert str(refused.value) == f"{tmp_path} is not empty: choose another folder with --out"
     for kind in ("run.json", "group.json"):
         held = made(tmp_path / f"a {kind}", file=kind)
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError, match=f"is not empty: .* with --resume '{held}'"):
             require_empty(held)
-        assert str(refused.value) == (
-            f"{held} is not empty: choose another folder with --out, or resume the run with "
-            f"--resume '{held}'"
-        )
 
 
 def test_a_new_run_takes_the_next_number(tmp_path: Path) -> None:

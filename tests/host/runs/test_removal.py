@@ -12,12 +12,8 @@ from rltools_host.runs.inventory import is_of_run, names_of, remove_files, renam
 
 @pytest.mark.parametrize("name", ["", "latest", ".a", "a/b", "a\0"])
 def test_names_that_a_run_may_not_have(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError, match=f'"{name}" is not a name for a run: '):
         rename(tmp_path / "run", name)
-    assert str(refused.value) == (
-        f'"{name}" is not a name for a run: begin with a letter or digit, write no slash, and '
-        "choose another than latest"
-    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from rltools_host.boards import training
 from rltools_host.boards.messages import Evaluation, Event, StatusText, TrainingProgress
-from rltools_host.screen.training_screen import PlainScreen, make_screen, picture
+from rltools_host.screen.training_screen import PlainScreen, picture
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
 from training_bench import Bench, metrics
@@ -65,29 +64,6 @@ def test_what_a_board_says_cannot_move_the_cursor() -> None:
     PlainScreen(view, stream).take(StatusText(6, "all \x1b[2J well\r"))
     for text in (stream.getvalue(), "\n".join(drawn(view, 120, 40))):
         assert "the board says: all ?[2J well?" in text
-
-
-class Terminal(io.StringIO):
-    """As wide and high as the environment says."""
-
-    def isatty(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        raise OSError
-
-
-@pytest.mark.parametrize(("term", "columns"), [("dumb", 100), ("xterm", 39)])
-def test_terminals_that_cannot_show_it_get_lines(
-    term: str, columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Narrow(Terminal):
-        def fileno(self) -> int:
-            return 1
-
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((columns, 30)))
-    assert isinstance(make_screen(filled_view(), Narrow()), PlainScreen)
 
 
 def test_view_of_a_run_whose_algorithm_had_other_metrics() -> None:

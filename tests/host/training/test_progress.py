@@ -46,7 +46,6 @@ def made_run(path: Path, **changes: Any) -> None:
     ("of_run", "asked", "expected"),
     [
         ({"steps": 400}, None, (FINISHED, 400)),
-        ({"steps": 400}, 400, (FINISHED, 400)),
         ({"steps": 400}, 401, (PAUSED, 401)),  # it goes on
         ({"steps": 400}, 300, (FINISHED, 400)),
         ({"steps": 500, "state": "paused"}, None, (PAUSED, 500)),

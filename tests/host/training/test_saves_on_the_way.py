@@ -208,14 +208,10 @@ def test_a_fault_costs_what_came_after_an_evaluation(
     with pytest.raises(UsageError, match="a resumed run keeps its adam_beta: only steps, report_e"):
         bench.train(run, "adam_beta=0.25", resume=str(run))
     bench.options = {}
-    again = "; a session of this run has ended so before; .* --set learning_rate=0.00025 --resume"
-    with pytest.raises(TrainingFaultError, match=again):
+    with pytest.raises(TrainingFaultError, match=r"--set learning_rate=0.00025 --resume"):
         bench.train(run, "learning_rate=0.0005", resume=str(run))
     (note,) = [row["text"] for row in metrics(run, "event") if row["text"].startswith("resumes")]
-    assert note == (
-        f"resumes from step {step} after a fault (a loss is not finite at step 900), with "
-        "learning_rate 0.0005 in place of 0.001"
-    )
+    assert "with learning_rate 0.0005 in place of 0.001" in note
     bench.faults = Faults()
     bench.train(run, "learning_rate=0.0001", resume=str(run))
     metadata = is_valid(run)

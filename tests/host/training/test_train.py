@@ -259,8 +259,7 @@ def test_full_disk_on_the_way_pauses_and_saves(
             bench.train(run, "report_every=20")
     sentence = str(caught.value)
     assert sentence.startswith(f"cannot write {run / 'metrics.jsonl'}: No space left on device; ")
-    assert "paused at step " in sentence
-    assert " of 1,000, checkpoint saved; free some space, then go on with `" in sentence
+    assert "checkpoint saved; free some space, then go on with `" in sentence
     metadata = is_valid(run)
     assert metadata["state"] == "paused"
     assert 0 < metadata["checkpoint_step"] < 1000

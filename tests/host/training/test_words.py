@@ -40,14 +40,6 @@ def test_every_former_name_leads_to_one_of_today() -> None:
         assert constant.split()[0] in experiments
 
 
-def test_sizes_of_a_task_are_taken_out_of_its_settings() -> None:
-    settings = ["hidden=[256, 128]", "gamma=0.9", "environments=4", "buffer_size=1e6", "lr=1"]
-    task, rest = with_sizes(TaskRequest("gym:Hopper-v5"), settings)
-    assert rest == ("gamma=0.9", "lr=1")
-    assert (task.hidden, task.environments) == ((256, 128), 4)
-    assert task.sizes == {"buffer_size": 1_000_000}
-
-
 def test_all_sizes_go_where_they_belong() -> None:
     settings = ["hidden=8", "environments=3", "episode_steps = 50", "batch_size=16", "n_steps=4"]
     task, rest = with_sizes(TaskRequest("gym:A", sizes={"buffer_size": 9}), settings)
