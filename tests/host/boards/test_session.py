@@ -1,18 +1,25 @@
-"""Finding the right board on a link."""
+"""A session on the fake board: the right board, hyperparameters bit by bit, training."""
 
 from __future__ import annotations
 
-import pytest
+import contextlib
+from typing import Any
 
-from fake_board import FakeBoard
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_board import FakeBoard, initial_state
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.boards import session as session_module
-from rltools_host.boards.connection import Address
-from rltools_host.boards.messages import State
-from rltools_host.boards.session import BoardSession
-from rltools_host.errors import BoardMismatchError
-from session_calls import DIALECT, connect, shorten_times
+from rltools_host.boards.connection import Address, Connection
+from rltools_host.boards.messages import Event, Result, State, StatusText, TrainingProgress
+from rltools_host.boards.session import BoardSession, ParameterClient, value_bits
+from rltools_host.errors import BoardMismatchError, DamagedFileError, LinkLostError, RefusedError
+from rltools_host.runs.checkpoint import build_image, parse_image
+from scripted_link import BOARD, ScriptedLink
+from session_calls import DIALECT, TABLE, connect, run_to_rest, shorten_times
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +88,158 @@ def test_board_is_found_among_others() -> None:
         assert session.connection.target == board.address
         assert session.node.identity() == identity
         assert session.node.stack_use() == {"stack": 4096, "stack_peak": 1024}
+
+
+# -- hyperparameters: every bit of them, refusals, other programs that ask too ---------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"seed": 0, "steps": 1, "learning_rate": 0.0},
+        {"seed": 0xFFFFFFFF, "learning_rate": 3e-4, "adam_epsilon": 1e-30},
+        {"seed": 0x7F800001},  # as a float a signaling NaN, which a Python float does not keep
+        {"seed": 0xFFBFFFFF},
+    ],
+)
+def test_hyperparameters_arrive_bit_by_bit(values: dict[str, float]) -> None:
+    with FakeBoard(DIALECT) as board:
+        session, _ = connect(board)
+        session.parameters.set(TABLE, values)
+        assert board.parameters_set == list(values)
+        for name, value in values.items():
+            assert board.values[name] == value_bits(TABLE[name].type, value)
+
+
+def test_hyperparameters_over_a_bad_link() -> None:
+    faults = Faults(drop=0.3, drop_from_host=0.3, repeat=0.3, flip=0.1)
+    with FakeBoard(DIALECT, faults=faults) as board:
+        session, _ = connect(board)
+        values = {name: parameter.maximum for name, parameter in TABLE.items()}
+        session.parameters.set(TABLE, values)
+        assert board.values == {n: value_bits(TABLE[n].type, v) for n, v in values.items()}
+
+
+def test_refusal_without_a_reason() -> None:
+    """Its text was lost: the value counts as refused when it is stated again."""
+    faults = Faults(refuse_parameter="learning_rate", silent_refusals=True)
+    with FakeBoard(DIALECT, faults=faults) as board:
+        session, _ = connect(board)
+        with pytest.raises(RefusedError, match=r"refuses learning_rate=0.5: .* --set$"):
+            session.parameters.set(TABLE, {"learning_rate": 0.5})
+
+
+def test_other_programs_that_ask_do_not_make_it_fail() -> None:
+    """Before each answer come the old value and other nodes' and parameters' values."""
+    faults = Faults(strangers=True, drop=0.1, drop_from_host=0.1)
+    with FakeBoard(DIALECT, faults=faults) as board:
+        session, _ = connect(board)
+        values = {"seed": 5, "steps": 77, "learning_rate": 0.25}
+        session.parameters.set(TABLE, values)
+        assert {n: board.values[n] for n in values} == {
+            n: value_bits(TABLE[n].type, v) for n, v in values.items()
+        }
+        faults.refuse_parameter = "learning_rate"
+        with pytest.raises(RefusedError, match=r"refuses learning_rate=0\.5"):
+            session.parameters.set(TABLE, {"learning_rate": 0.5})
+
+
+def parameter_value(name: str, value: float) -> Any:
+    return DIALECT.MAVLink_param_value_message(name.encode(), value, 9, 7, 0)
+
+
+def test_one_old_value_without_an_answer_is_no_refusal() -> None:
+    """The board has gone after another program was answered."""
+    link = ScriptedLink(DIALECT)
+    link.put(parameter_value("learning_rate", 0.25))
+    answers = [[parameter_value("learning_rate", 0.25)]]
+    link.answer = lambda _: link.put(*(answers.pop() if answers else []))
+    connection = Connection(link, DIALECT, BOARD, link.clock)
+    with pytest.raises(LinkLostError, match="does not answer for hyperparameter learning_rate"):
+        ParameterClient(connection).set(TABLE, {"learning_rate": 0.5})
+
+
+@given(st.lists(st.sampled_from(["ours", "old", "other", "text"]), max_size=6), st.booleans())
+def test_order_of_messages_does_not_matter(before: list[str], accepts: bool) -> None:
+    """Whatever else comes, a value that the board took is accepted and another is refused."""
+    messages = {
+        "old": parameter_value("learning_rate", 0.25),
+        "ours": parameter_value("learning_rate", 0.5 if accepts else 0.25),
+        "other": parameter_value("adam_epsilon", 0.5),
+        "text": DIALECT.MAVLink_statustext_message(3, b"checkpoint refused: damaged"),
+    }
+    link = ScriptedLink(DIALECT)
+    link.answer = lambda _: link.put(*(messages[name] for name in [*before, "ours"]))
+    client = ParameterClient(Connection(link, DIALECT, BOARD, link.clock))
+    with contextlib.nullcontext() if accepts else pytest.raises(RefusedError):
+        client.set(TABLE, {"learning_rate": 0.5})
+
+
+# -- training: restarts, late answers, refused checkpoints -----------------------------------------
+
+
+def test_restart_of_the_board_is_noticed() -> None:
+    with FakeBoard(DIALECT, waits_for_pause_at=50) as board:
+        session, _ = connect(board)
+        session.training.start()
+        board.state = State.IDLE
+        with pytest.raises(LinkLostError, match="restarted and lost its training state"):
+            run_to_rest(session)
+
+
+def test_late_answer_does_not_tell_how_the_board_stands_now() -> None:
+    """A question asked twice is answered twice: the second answer is older than the checkpoint."""
+    image = build_image(FINGERPRINT, 5, initial_state(0))
+    with FakeBoard(DIALECT) as board:
+        session, identity = connect(board)
+        assert identity.state == State.IDLE
+        session.connection.request_message(DIALECT.MAVLINK_MSG_ID_RLT_IDENTITY)
+        session.training.upload_checkpoint(image)
+        assert session.node.identity().state == State.PAUSED
+
+
+def test_refused_checkpoint_names_the_reason() -> None:
+    image = build_image(FINGERPRINT, 5, bytes(100))
+    with FakeBoard(DIALECT, faults=Faults(flip_upload=True)) as board:
+        session, _ = connect(board)
+        with pytest.raises(
+            DamagedFileError,
+            match="refuses the checkpoint: checkpoint refused: the payload does not match its SHA",
+        ):
+            session.training.upload_checkpoint(image)
+
+
+# -- messages that answer nothing ------------------------------------------------------------------
+
+
+def test_training_among_other_nodes_and_hosts() -> None:
+    """Wrong reports, results and refusals of others come before each of the board's."""
+    faults = Faults(strangers=True, repeat=0.2)
+    with FakeBoard(DIALECT, faults=faults, waits_for_pause_at=150) as board:
+        session, _ = connect(board)
+        session.parameters.set(TABLE, {"steps": 300, "report_every": 10})
+        session.training.start()
+        events: list[Event] = []
+        for event in session.training.events(idle_s=0.02):
+            events.append(event)
+            if isinstance(event, TrainingProgress) and event.step == 100:
+                session.training.pause()
+        paused = events.pop()
+        assert isinstance(paused, Result)
+        assert not paused.finished
+        assert 100 <= paused.step <= 150
+        assert session.training.result() == paused
+        # Two answers to the same question: the second must not pass for the result of what follows.
+        session.connection.request_message(DIALECT.MAVLINK_MSG_ID_RLT_RESULT)
+        session.connection.request_message(DIALECT.MAVLINK_MSG_ID_RLT_RESULT)
+        session.training.resume()
+        events += run_to_rest(session)
+        image = session.files.download("/checkpoint.rltc")
+        assert parse_image(image, "the board").payload == board._payload
+        session.training.upload_checkpoint(image)
+    steps = [event.step for event in events if isinstance(event, TrainingProgress)]
+    assert steps == list(range(10, 301, 10))
+    assert not [event for event in events if isinstance(event, StatusText)]
+    result = events[-1]
+    assert isinstance(result, Result)
+    assert (result.step, result.finished, result.state_sha256) == (300, True, board.state_sha256)
