@@ -256,6 +256,7 @@ def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "sentence"),
     [
+        ({"devices": "0"}, "the NVIDIA driver finds no GPU"),
         ({"version": "11000"}, "needs one of CUDA 11.1 or later: install a newer driver"),
         ({"memory": "330000000"}, "MB left: end other programs there"),
     ],
