@@ -171,6 +171,13 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
     )
 
 
+def test_an_option_that_is_a_setting_leads_to_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["train", "pendulum-td3", "--hidden", "32"]) == 2
+    said = capsys.readouterr().err
+    assert "--set hidden=VALUE; see `" in said
+    assert said.rstrip().endswith("train --help`")
+
+
 def test_wrong_command_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["trian", "--json"]) == 2
     captured = capsys.readouterr()
@@ -189,6 +196,7 @@ TRAIN = "train pendulum-td3 --board host"
     ("words", "kind", "sentence"),
     [
         ("train pendulum-td4", UsageError, '"pendulum-td4": did you mean pendulum-td3'),
+        ("emulate teensy41", UsageError, "teensy41 is not emulated: take an emulated"),
         (f"{TRAIN} --steps 10 --out /proc/run", DiskError, "cannot write /proc/run"),
         ("train --resume {damaged}", DamagedFileError, "run.json is damaged"),
     ],
@@ -210,7 +218,12 @@ def test_what_cannot_be(
 
 
 def test_missing_emulator(tmp_path: Path) -> None:
-    """A PATH without QEMU and without apt-get."""
+    """A PATH with what building needs, but without QEMU and without apt-get."""
+    from rltools_host.build import firmware
+    from rltools_host.build.boards import load_board
+
+    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
+    assert program.exists()
     code = (
         "import sys; from rltools_host.commands import cli\n"
         "from rltools_host.build import firmware\n"

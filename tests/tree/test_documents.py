@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -91,9 +90,3 @@ def test_a_notebook_states_its_language() -> None:
     for path in notebooks:
         front = path.read_text(encoding="utf-8").split("---\n")[1]
         assert "\n  language: ipython3\n" in front, path
-
-
-def test_the_citation_names_this_version() -> None:
-    about = tomllib.loads((TREE.root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    citation = (TREE.root / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {about['version']}\n" in citation

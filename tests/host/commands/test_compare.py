@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.web import chromium
 from html_page import Page
 from policy_run import GROUP
+from rltools_host.build import tools
 from rltools_host.commands import cli
 from run_folders import new_group, new_run
 
@@ -164,9 +166,37 @@ def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.endswith("wrote comparison.html\n")
     content = (runs / "comparison.html").read_text()
     shown = Page(content).words
-    assert "td3 4 \N{MINUS SIGN}115.0 " in shown, "the IQM"
+    assert "Learning curves" in shown
+    assert content.count("fill-opacity: 0.15") == 2 * 3, "bands, narrow and wide"
+    minus = "\N{MINUS SIGN}"
+    assert f"td3 4 {minus}115.0 " in shown  # the IQM, with its interval: a phone shows no more
+    assert f" {minus}115.0 {minus}" in shown
+    assert "td3 over sac 0.67 " in shown
+    assert "3 of 4 30 3.0" in shown
     assert "<b>evil 1 " in shown
     assert "<b>" not in content, "a name is text"
+    assert "Written by rlt runs compare from" in shown
+    assert "<script" not in content
+
+
+@pytest.mark.all  # a browser
+def test_a_phone_shows_both_ends_of_the_interval(tmp_path: Path) -> None:
+    """Of returns of thousands it showed one."""
+    if tools.missing_names(("chromium",)):
+        pytest.skip("not installed (rlt doctor): chromium")
+    for name in ("runs-of-td3", "runs-of-sac"):
+        group(tmp_path / name, [-1343.7, -1461.1, -1578.6])
+    page = tmp_path / "page.html"
+    names = [str(tmp_path / name) for name in ("runs-of-td3", "runs-of-sac")]
+    assert cli.run(["runs", "compare", *names, "--output", str(page)]) == 0
+    with chromium() as browser:
+        phone = browser.new_page(viewport={"width": 375, "height": 800})
+        phone.goto(page.as_uri())
+        widths = "tables => tables.map(table => [table.scrollWidth, table.clientWidth])"
+        tables = phone.eval_on_selector_all("table", widths)
+    assert len(tables) == 2
+    for needed, shown in tables:
+        assert needed <= shown
 
 
 def test_runs_that_differ_in_their_seeds_alone_are_joined(

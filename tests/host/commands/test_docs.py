@@ -6,15 +6,38 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from rltools_host.build import tools
+from rltools_host.commands import docs
 from rltools_host.tree import PROJECT, TREE
 
 TUTORIALS = sorted(path.stem for path in (TREE.root / "docs" / "tutorials").glob("*.md"))
 # How each kind of cell is executed: a command, Python, C++ that compiles, and C++ that must not.
 # The others train for minutes. Their commands: tests/host/test_documented_commands.py.
 OF_EACH_KIND = ("containers", "first_policy")
+SPHINX = """#!/bin/sh
+echo "$@" > {words}
+for share in 50 100; do echo "reading sources... [ $share%] docs/a"; done
+echo "writing output... [ 50%] docs/a"
+"""
+
+
+def test_it_says_how_far_it_is_and_executes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was silent for minutes. The program in Sphinx's place prints the lines that tell it."""
+    sphinx, words = tmp_path / "sphinx", tmp_path / "words"
+    sphinx.write_text(SPHINX.format(words=words))
+    sphinx.chmod(0o755)
+    monkeypatch.setattr(tools, "ensure_group", lambda _: None)
+    monkeypatch.setattr(sys, "executable", str(sphinx))
+    docs.write_pages(executes=False)
+    *_, reading, writing = capsys.readouterr().err.splitlines()
+    assert (reading, writing) == ("reading sources", "writing output")
+    assert "nb_execution_mode=off" in words.read_text()
 
 
 @pytest.mark.all

@@ -187,6 +187,16 @@ def test_any_file_is_one_sentence(data: bytes) -> None:
         from_safetensors(header, "the file")
 
 
+def test_checkpoint_of_another_experiment(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(to_safetensors(CHECKPOINT, TENSORS))
+    with pytest.raises(
+        BoardMismatchError,
+        match=r'is of experiment "fake-td3", not of "other-sac": resume the run with ',
+    ):
+        load_checkpoint(path, fake_experiment("other-sac"))
+
+
 def test_state_of_another_size_is_not_saved(tmp_path: Path) -> None:
     wrong = Checkpoint("fake-td3", FINGERPRINT, 1, CHECKPOINT.payload + b"x")
     with pytest.raises(BoardMismatchError, match=f"has {STATE_BYTES + 1} bytes.*flash"):

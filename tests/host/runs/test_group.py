@@ -11,7 +11,7 @@ import pytest
 from policy_run import GROUP
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.names import find_group, find_run
+from rltools_host.runs.names import find_group, find_run, require_empty
 from run_folders import new_group, new_run
 
 VARIANTS = [
@@ -44,6 +44,13 @@ def test_damaged(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     assert f"{path} is damaged ({reason}" in str(caught.value)
 
 
+def test_format_of_a_later_version(tmp_path: Path) -> None:
+    path = made(tmp_path / "g") / "group.json"
+    path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
+    with pytest.raises(DamagedFileError, match="has format 4, this host reads 3"):
+        GroupFolder.open(tmp_path / "g")
+
+
 def test_one_at_a_time(tmp_path: Path) -> None:
     one = GroupFolder.open(made(tmp_path / "g"))
     second = GroupFolder.open(tmp_path / "g")
@@ -70,3 +77,11 @@ def test_which_group_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     new_run(newer, {}).close()
     assert find_group("latest", runs) is None, "a run is newer"
     assert find_run("latest", runs) == newer
+
+
+def test_a_group_is_not_written_over(tmp_path: Path) -> None:
+    group = made(tmp_path / "g")
+    with pytest.raises(UsageError, match=r"is not empty: .*, or resume the run with --resume"):
+        require_empty(group)
+    with pytest.raises(UsageError, match="is not empty"):
+        made(group)

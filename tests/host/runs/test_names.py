@@ -62,6 +62,20 @@ def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert find_run(runs / "latest", runs) == runs / "latest"
 
 
+def test_a_run_is_suggested_from_all(tmp_path: Path) -> None:
+    """Not from the last few only, and by a part of its name."""
+    names = ("ppo9", "20260101-cart-long", "cpp", *(f"x{number}" for number in range(9)))
+    for begun, name in enumerate(names):
+        made(tmp_path / name, begun)
+    for typed, said in (
+        ("pp09", r"did you mean ppo9"),
+        ("cart-long", r"did you mean 20260101-cart-long"),
+        ("zzz", r"the last of 12 are x4, x5, x6, x7, x8$"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            find_run(typed, tmp_path)
+
+
 def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
     require_empty(tmp_path / "nothing")
     make_empty(tmp_path / "new" / "run")
@@ -69,16 +83,24 @@ def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for refuses in (require_empty, make_empty):
-        with pytest.raises(UsageError, match="is not a folder: choose another with --out"):
+        with pytest.raises(UsageError) as refused:
             refuses(file)
+        assert str(refused.value) == f"{file} is not a folder: choose another with --out"
     with pytest.raises(DiskError):
         make_empty(file / "run")
     with pytest.raises(DiskError):
         new_run_path("run", file)
+    with pytest.raises(UsageError) as refused:
+        require_empty(tmp_path)
+    assert str(refused.value) == f"{tmp_path} is not empty: choose another folder with --out"
     for kind in ("run.json", "group.json"):
         held = made(tmp_path / f"a {kind}", file=kind)
-        with pytest.raises(UsageError, match=f"is not empty: .* with --resume '{held}'"):
+        with pytest.raises(UsageError) as refused:
             require_empty(held)
+        assert str(refused.value) == (
+            f"{held} is not empty: choose another folder with --out, or resume the run with "
+            f"--resume '{held}'"
+        )
 
 
 def test_a_new_run_takes_the_next_number(tmp_path: Path) -> None:

@@ -254,18 +254,36 @@ def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "sentence"),
+    ("words", "variables", "sentence"),
     [
-        ({"devices": "0"}, "the NVIDIA driver finds no GPU"),
-        ({"version": "11000"}, "needs one of CUDA 11.1 or later: install a newer driver"),
-        ({"memory": "330000000"}, "MB left: end other programs there"),
+        ((), {"devices": "0"}, "the NVIDIA driver finds no GPU"),
+        ((), {"version": "11000"}, "needs one of CUDA 11.1 or later: install a newer driver"),
+        ((), {"memory": "330000000"}, "MB left: end other programs there"),
+        (("--port", "COM3"), {}, "--port does not go with --board cuda"),
     ],
 )
-def test_a_gpu_that_cannot_do_it_is_one_sentence(
-    variables: dict[str, str], sentence: str, driver: Path, tmp_path: Path
+def test_what_cannot_be_is_one_sentence(
+    words: tuple[str, ...],
+    variables: dict[str, str],
+    sentence: str,
+    driver: Path,
+    tmp_path: Path,
 ) -> None:
-    more = ("--board", "cuda", "--seeds", "0-1", "--out", str(tmp_path / "group"))
+    out = tmp_path / "group"
+    more = ("--board", "cuda", "--seeds", "0-1", "--out", str(out), *words)
     done = train(driver, *TD3, *more, **variables)
     assert done.returncode != 0
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_gpu_is_for_groups_of_compiled_environments(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, sentence in (
+        (("pendulum-td3",), "trains many runs at once, and one alone is faster"),
+        (("ant-ppo", "--seeds", "0-1"), "ant-ppo is not for cuda, which does not provide mujoco"),
+        (("pendulum-td3", "--verify", "1"), "--verify goes with --seeds"),
+    ):
+        assert cli.run(["train", *words, "--board", "cuda"]) != 0
+        assert sentence in capsys.readouterr().err
+    assert cli.run(["train", "pendulum-td3", "--seeds", "0-1", "--verify", "1"]) != 0
+    assert "--verify goes with a GPU, and not with --board host" in capsys.readouterr().err

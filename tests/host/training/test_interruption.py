@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,11 +113,27 @@ def test_link_lost_after_resumption_keeps_the_checkpoint(
     assert saved_checkpoint(run).payload == final_state(3, 1000)
 
 
-def test_what_a_resumed_run_keeps(interrupted: tuple[Bench, Path, Interrupted]) -> None:
+@pytest.mark.parametrize(
+    ("options", "settings", "sentence"),
+    [
+        (
+            {},
+            ("learning_rate=0.01",),
+            "a resumed run keeps its learning_rate: only steps and report",
+        ),
+        ({"steps": 100}, (), "has done its"),
+    ],
+)
+def test_what_a_resumed_run_keeps(
+    interrupted: tuple[Bench, Path, Interrupted],
+    options: dict[str, Any],
+    settings: tuple[str, ...],
+    sentence: str,
+) -> None:
     bench, run, _ = interrupted
     built = bench.built
-    with pytest.raises(UsageError, match="a resumed run keeps its learning_rate: only steps and "):
-        bench.train(run, "learning_rate=0.01", resume=str(run))
+    with pytest.raises(UsageError, match=sentence):
+        bench.train(run, *settings, resume=str(run), **options)
     assert bench.built == built
     is_valid(run)
 
@@ -156,3 +173,13 @@ def test_second_interrupt_quits_at_once(
     assert metadata["state"] == "interrupted"
     assert not list((tmp_path / "run").glob("save-*"))
     assert len(metrics(tmp_path / "run", "progress")) >= 20
+
+
+def test_termination_pauses_as_an_interrupt_does(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.options = PAUSED_BOARD
+    monkeypatch.setattr(train_command, "make_screen", interrupt_at(200, number=signal.SIGTERM))
+    with pytest.raises(Interrupted, match="checkpoint saved"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "paused"

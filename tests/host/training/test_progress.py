@@ -15,9 +15,11 @@ from rltools_host.runs.saves import (
     state_of_policy,
 )
 from rltools_host.training.progress import (
+    COMPILING,
     FAILED,
     FINISHED,
     PAUSED,
+    STARTING,
     WAITING,
     Member,
 )
@@ -46,6 +48,7 @@ def made_run(path: Path, **changes: Any) -> None:
     ("of_run", "asked", "expected"),
     [
         ({"steps": 400}, None, (FINISHED, 400)),
+        ({"steps": 400}, 400, (FINISHED, 400)),
         ({"steps": 400}, 401, (PAUSED, 401)),  # it goes on
         ({"steps": 400}, 300, (FINISHED, 400)),
         ({"steps": 500, "state": "paused"}, None, (PAUSED, 500)),
@@ -85,3 +88,14 @@ def test_folders_that_a_look_cannot_go_on_with(tmp_path: Path) -> None:
     assert run.state == FAILED
     missing = f"{run.path} holds a save and no run.json"
     assert run.error == f"{missing}: restore that, or move the save away"
+
+
+def test_a_run_that_compiles_says_so() -> None:
+    run = member(STARTING)
+    run.take({"activity": COMPILING})
+    assert (run.state, run.is_running) == ("compiling", True)
+    run.take({"step": 0, "steps": 100, "steps_per_s": None, "activity": ""})
+    assert run.state == STARTING
+    assert run.compiling_s > 0
+    run.take({"step": 1, "steps": 100, "steps_per_s": 9.0, "activity": ""})
+    assert run.state == "training"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from fake_board import FakeBoard
 from rltools_host.build import experiments
-from rltools_host.errors import UsageError
+from rltools_host.commands.train import closing_lines
+from rltools_host.errors import RltError, UsageError
 from rltools_host.runs.task import Task
 from rltools_host.training.plan import (
     Plan,
@@ -18,6 +19,7 @@ from rltools_host.training.plan import (
     evaluation_interval,
     lacks_evaluation,
     make_plan,
+    note_of_rate,
 )
 from training_bench import DIALECT, Bench, saved_checkpoint
 from training_calls import train_here
@@ -31,11 +33,39 @@ def test_the_board_that_nobody_named_is_this_machine() -> None:
     assert make_plan(TrainingRequest("pendulum-td3", threads=2)).board.name == "host-threads"
 
 
-def test_mistakes_are_found_before_building(bench: Bench, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="seed=-1 is out of bounds"):
-        bench.train(tmp_path / "run", seed=-1)
+@pytest.mark.parametrize(
+    ("options", "settings", "kind", "sentence"),
+    [
+        (
+            {"experiment": "fake-td4"},
+            (),
+            UsageError,
+            'unknown experiment "fake-td4": did you',
+        ),
+        ({"seed": -1}, (), UsageError, "seed=-1 is out of bounds"),
+        (
+            {"threads": 1},
+            (),
+            UsageError,
+            "--threads does not go with board host, .* take --board host-threads",
+        ),
+    ],
+)
+def test_mistakes_are_found_before_building(
+    bench: Bench,
+    tmp_path: Path,
+    options: dict[str, Any],
+    settings: tuple[str, ...],
+    kind: type[RltError],
+    sentence: str,
+) -> None:
+    with pytest.raises(kind, match=sentence):
+        bench.train(tmp_path / "run", *settings, **options)
     assert (bench.built, bench.boards) == (0, [])
     assert not (tmp_path / "run").exists()
+
+
+def test_folder_in_use_is_found_before_building(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UsageError, match="is not empty"):
         bench.train(tmp_path)
@@ -71,6 +101,26 @@ def test_a_run_that_ends_before_its_first_update_says_so(
     assert (note in capsys.readouterr().err) == is_said
 
 
+def test_the_last_lines_say_what_evaluations_took_and_that_nothing_was_learned() -> None:
+    numbers = {"step": 300, "train_s": 2.0, "evaluation_s": 1.0, "steps_per_s": 300.0, "updates": 9}
+    words = {
+        "run": "r",
+        "experiment": "e",
+        "environment": "E",
+        "state_sha256": "a",
+        "guest_instructions": None,
+    }
+    known = {**numbers, **words, "return_mean": None, "best": None, "faults": None}
+    lines = closing_lines(known)
+    assert lines[0] == (
+        "finished 300 steps in 1.00 s (300 steps/s) and 1.00 s of evaluations (50 % of the time)"
+    )
+    nothing = "nothing was learned: the run made no update"
+    assert not any(nothing in line for line in lines)
+    assert any(nothing in line for line in closing_lines({**known, "updates": 0}))
+    assert "%" not in closing_lines({**known, "evaluation_s": 0.1})[0]
+
+
 def resumed(step: int, steps: int, own_steps: int, environments: int = 1, **values: float) -> Plan:
     return cast(
         Plan,
@@ -83,6 +133,14 @@ def resumed(step: int, steps: int, own_steps: int, environments: int = 1, **valu
             first_step=step,
         ),
     )
+
+
+def test_a_resumption_says_that_an_annealed_learning_rate_rises() -> None:
+    note = note_of_rate(resumed(1000, 2000, 1000, lr_end_factor=0.1))
+    assert note.endswith("it rises again, from 0.1 to 0.55 of its start")
+    assert "rises again" in note_of_rate(resumed(1000, 2000, 1000, student_lr_end_factor=0.1))
+    assert note_of_rate(resumed(500, 1000, 1000, lr_end_factor=0.1)) == ""
+    assert note_of_rate(resumed(1000, 2000, 1000, lr_end_factor=1.0)) == ""
 
 
 @pytest.mark.parametrize(

@@ -162,12 +162,34 @@ def test_ports_are_opened_at_the_speed_of_the_boards_data() -> None:
 
 CHOOSE = """
 const { chooseModule } = await import(process.argv[1]);
-WebAssembly.validate = () => false;
+const has = process.argv[2];
+if (has === "nothing") delete globalThis.WebAssembly;
+if (has === "no SIMD") WebAssembly.validate = () => false;
 const read = () => { throw new Error("it is read"); };
 await chooseModule(read).catch((error) => console.log(error.message));
 """
 
 
-def test_an_engine_that_lacks_something_is_told_so() -> None:
-    said = in_node("--input-type=module", "-e", CHOOSE, site.PAGE / "core.js")
-    assert said.startswith("This browser has no SIMD in WebAssembly, or it is switched off, ")
+@pytest.mark.parametrize(
+    ("has", "said"),
+    [
+        ("all", "it is read"),
+        ("no SIMD", "This browser has no SIMD in WebAssembly, or it is switched off, .* take "),
+        ("nothing", "This browser has no WebAssembly, or "),
+    ],
+)
+def test_an_engine_that_lacks_something_is_told_so(has: str, said: str) -> None:
+    script = ("--input-type=module", "-e", CHOOSE)
+    assert re.match(said, in_node(*script, site.PAGE / "core.js", has))
+
+
+CLOSED_PORT = """
+const { openSerial } = await import(process.argv[1]);
+const port = { open: async () => { throw new Error("Failed to open serial port."); } };
+await openSerial(port, 115200).catch((error) => console.log(error.message));
+"""
+
+
+def test_a_port_that_may_not_be_opened_names_the_group() -> None:
+    found = in_node("--input-type=module", "-e", CLOSED_PORT, site.PAGE / "link.js")
+    assert "on Linux, run `sudo usermod -aG dialout $USER`" in found

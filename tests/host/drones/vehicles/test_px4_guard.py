@@ -21,7 +21,7 @@ from rltools_host.drones.vehicles.px4_guard import (
     judge,
     require_still,
 )
-from rltools_host.drones.vehicles.px4_state import HOLD, LAND, GlobalPosition, Mode, Sample
+from rltools_host.drones.vehicles.px4_state import DESCEND, HOLD, LAND, GlobalPosition, Mode, Sample
 from rltools_host.errors import RefusedError
 
 SITL = 5283920058631409231  # what PX4's program for a PC has said for years
@@ -167,6 +167,26 @@ def air_of(**changes: Any) -> tuple[Air, Any]:
     return air, vehicle
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"sample_at": 94.9}, "it has reported no position for 5.1 s"),
+        ({"is_armed": False}, "it was disarmed in the air (why)"),
+        ({"mode": LAND}, "a pilot or PX4 itself changed the mode of it to Land (why)"),
+        (
+            {"mode": LAND, "last_text": lambda *_, **__: "tilted"},
+            'it fell back to Land (it says "tilted")',
+        ),
+        ({"is_terminated": True}, "it crashed: PX4 terminated the flight (why)"),
+    ],
+)
+def test_what_ends_a_flight(changes: dict[str, Any], sentence: str) -> None:
+    air, _ = air_of(**changes)
+    with pytest.raises(RefusedError) as caught:
+        air.watch()
+    assert str(caught.value) == sentence
+
+
 def test_bounds_of_what_ends_a_flight() -> None:
     air, vehicle = air_of(sample_at=95.0)
     air.watch()
@@ -202,16 +222,17 @@ def test_a_place_on_the_globe() -> None:
 
 
 class FakeVehicle:
-    """PX4's side of a landing, in what test_px4_flight.py's vehicle does not do: a tenth of a
-    second passes each time that it is heard."""
+    """PX4's side of a landing: a tenth of a second passes each time that it is heard."""
 
     def __init__(self, **changes: Any) -> None:
-        self.now = 100.0
+        self.name, self.now = "it", 100.0
         self.heartbeat_at = math.inf
         self.is_armed, self.is_terminated, self.is_on_ground = True, False, False
         self.mode: Any = HOLD
-        self.disarms_at = math.inf
-        self.asked: list[str] = []
+        self.disarms_at, self.lands_at = math.inf, math.inf
+        self.denies: list[Exception] = []
+        self.asked_at: list[float] = []
+        self.disarm_asked_at: list[float] = []
         self.words: str | None = None
         self.dialect = SimpleNamespace(MAV_MODE_FLAG_CUSTOM_MODE_ENABLED=1)
         self.__dict__.update(changes)
@@ -221,36 +242,115 @@ class FakeVehicle:
 
     def pump(self) -> None:
         self.now = round(self.now + 0.1, 6)
+        self.is_on_ground = self.is_on_ground or self.now >= self.lands_at
         self.is_armed = self.is_armed and self.now < self.disarms_at
+
+    def since(self) -> float:
+        """The beginning, by the clock as it was looked at last."""
+        return round(self.now - 100.1, 6)
+
+    def reason(self) -> str:
+        return " (why)"
 
     def last_text(self, _name: str, within_s: float) -> str | None:
         return self.words if within_s >= 90.0 else None
 
-    def send_command(self, command: str, *_: float) -> None:
-        self.asked.append(command)
+    def send_command(self, command: str, *numbers: float) -> None:
+        assert (command, numbers) == ("DO_SET_MODE", (1.0, 4, 6))
+        self.asked_at.append(self.since())
 
-    def command(self, name: str, _number: float, what: str) -> None:
-        self.asked.append(f"{name} {what}")
+    def command(self, name: str, number: float, what: str) -> None:
+        assert (name, number, what) == ("COMPONENT_ARM_DISARM", 0.0, "to disarm")
+        self.disarm_asked_at.append(self.since())
+        if self.denies:
+            raise self.denies.pop(0)
+        self.is_armed = False
+
+    def wait(self, is_over: Any, limit_s: float, _guard: Any = None) -> bool:
+        self.now += limit_s
+        return bool(is_over())
+
+
+def down(**changes: Any) -> tuple[str, FakeVehicle]:
+    vehicle = FakeVehicle(**changes)
+    return bring_down(vehicle), vehicle  # type: ignore[arg-type]
+
+
+LEFT = "it is left in PX4's mode Hold: something keeps it from landing"
+
+
+def test_it_is_asked_to_land_each_second_eight_times() -> None:
+    how, vehicle = down()
+    assert how == LEFT
+    assert vehicle.asked_at == [0, 1, 2, 3, 4, 5, 6, 7]
+    for mode in (LAND, DESCEND):
+        how, vehicle = down(mode=mode, disarms_at=120.0)
+        assert (how, vehicle.asked_at) == ("it is disarmed", [])
+        how, vehicle = down(mode=mode)
+        assert how == f"it is still armed after 90 s, in PX4's mode {mode}"
+        assert vehicle.now == 190.0
+
+
+def test_what_cannot_be_heard_is_asked_for_half_a_minute() -> None:
+    how, vehicle = down(heartbeat_at=100.0)
+    assert how == "it has not been heard for 30 s: PX4's own failsafe has it"
+    assert vehicle.asked_at == list(range(31))
+    how, vehicle = down(heartbeat_at=100.0, is_armed=False)  # it may have armed meanwhile
+    assert vehicle.asked_at[0] == 2.1
+    assert down(is_armed=False)[0] == "it is disarmed"
 
 
 def test_what_bounces_is_not_disarmed_in_the_air() -> None:
     class Bouncing(FakeVehicle):
         def pump(self) -> None:
             super().pump()
-            self.is_on_ground = self.now < 101.0
+            self.is_on_ground = self.since() < 1.0
 
     vehicle = Bouncing(mode=LAND, disarms_at=130.0)
     assert bring_down(vehicle) == "it is disarmed"  # type: ignore[arg-type]
-    assert vehicle.asked == []
+    assert vehicle.disarm_asked_at == []
 
 
 def test_what_a_pilot_flies_is_left_to_him() -> None:
-    def down(**changes: Any) -> tuple[str, list[str]]:
-        vehicle = FakeVehicle(**changes)
-        return bring_down(vehicle), vehicle.asked  # type: ignore[arg-type]
+    how, vehicle = down(mode=Mode(3))
+    assert (how, vehicle.asked_at) == ("it is left to its pilot, in PX4's mode Position", [])
+    assert down(mode=Mode(3), heartbeat_at=100.0)[1].asked_at == []
+    how, vehicle = down(mode=Mode(3), words="tilted")  # the module fell back to that
+    assert vehicle.asked_at[0] == 0
+    assert down(mode=None)[1].asked_at[0] == 0
 
-    by_hand = Mode(3)
-    assert down(mode=by_hand) == ("it is left to its pilot, in PX4's mode Position", [])
-    assert down(mode=by_hand, heartbeat_at=100.0)[1] == []
-    assert down(mode=by_hand, words="tilted")[1]  # the module fell back to that
-    assert down(mode=None)[1]
+
+def test_it_is_disarmed_after_eight_seconds_on_the_ground() -> None:
+    how, vehicle = down(mode=LAND, lands_at=105.0)
+    assert (how, vehicle.disarm_asked_at) == ("it is disarmed", [13.0])
+    denied = [RefusedError("no"), RefusedError("lost")]
+    how, vehicle = down(mode=LAND, lands_at=105.0, denies=denied)
+    assert (how, vehicle.disarm_asked_at) == ("it is disarmed", [13.0, 21.1, 29.2])
+
+
+def test_what_px4_has_terminated_falls() -> None:
+    how, vehicle = down(is_terminated=True, lands_at=101.0)
+    assert (how, vehicle.asked_at) == ("it is disarmed", [])
+    left = "it is still armed where it crashed: `commander disarm -f` in PX4's shell disarms it"
+    how, vehicle = down(is_terminated=True, lands_at=101.0, denies=[RefusedError("no")])
+    assert (how, vehicle.disarm_asked_at) == (left, [9.0])
+    crash = watch(sample(0.0))
+    assert bring_down(FakeVehicle(is_terminated=True), crash) == left  # type: ignore[arg-type]
+    assert crash.found == "PX4 terminated the flight (why)"
+
+
+def test_how_one_that_is_disarmed_came_down() -> None:
+    for height_m, how, found in (
+        (0.6, "it is on the ground and disarmed", ""),
+        (0.7, "it is disarmed where it crashed", "it fell, disarmed 0.7 m above the ground"),
+    ):
+        crash, vehicle = watch(sample(height_m)), FakeVehicle(is_armed=False)
+        assert bring_down(vehicle, crash) == how  # type: ignore[arg-type]
+        assert crash.found == found
+        assert vehicle.now == pytest.approx(100.1 + (5.5 if found else 0.0))
+    crash = watch(sample(0.0, tilt_deg=40.0))
+    how = bring_down(FakeVehicle(is_armed=False), crash)  # type: ignore[arg-type]
+    assert (how, crash.found) == (
+        "it is disarmed where it crashed",
+        "it lies on the ground, tilted by 40°",
+    )

@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 from rltools_host.documents import Unfit
+from rltools_host.drones.flight.result import Measures, Series
 from rltools_host.drones.vehicles import px4_result
 from rltools_host.drones.vehicles.px4_result import (
+    DONE,
+    FlightResult,
     Moment,
+    StartResult,
     StoredSeries,
     angle_deg,
     measure_hand_back,
@@ -106,6 +110,22 @@ def test_what_is_not_a_number_is_left_out() -> None:
     result = measure_hand_back(1.0, last, [lost, *moments(), mute])
     assert result is not None
     assert result.is_bumpless
+
+
+# -- what a flight came to -------------------------------------------------------------------------
+
+WELL, BADLY = Measures(True, 0.0604, 0.714, 0.5), Measures(False, 0.5, 2.0, None)
+
+
+def series(count: int, x_m: float) -> Series:
+    """At rest, so far from the target."""
+    rows = np.zeros((count, 13))
+    rows[:, 0], rows[:, 6] = x_m, 1.0
+    return Series(0.02 * np.arange(count), rows)
+
+
+def flight(*starts: StartResult, **changes: Any) -> FlightResult:
+    return FlightResult("it", "ab", "a PC", DONE, "down", starts=list(starts), **changes)
 
 
 def test_a_stored_series_is_rows_with_their_times(monkeypatch: pytest.MonkeyPatch) -> None:

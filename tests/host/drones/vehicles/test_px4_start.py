@@ -10,7 +10,7 @@ import pytest
 
 from rltools_host.drones.vehicles.px4_result import StartResult
 from rltools_host.drones.vehicles.px4_start import STARTS, StartRecorder, starts_for
-from rltools_host.drones.vehicles.px4_state import HOLD, Mode, Sample, TargetFrame
+from rltools_host.drones.vehicles.px4_state import HOLD, LAND, Mode, Sample, TargetFrame
 from rltools_host.policies.contract import EntryEnvelope
 
 POLICY = Mode(4, 11)
@@ -33,6 +33,20 @@ def recorded(*told: tuple[float, Mode]) -> tuple[StartRecorder, StartResult]:
         record(sample(time_s))
     record.keep()
     return record, start
+
+
+def test_time_begins_with_the_last_sample_before_the_mode() -> None:
+    record, start = recorded((10.1, HOLD), (10.2, HOLD), (10.3, POLICY), (10.5, POLICY))
+    assert start.series is not None
+    np.testing.assert_allclose(start.series.times_s, [0.0, 0.1, 0.3])
+    np.testing.assert_allclose(start.series.rows[:, 2], [10.2, 10.3, 10.5])
+    assert (start.hand_back, record.is_over) == (None, False)
+    _, start = recorded()
+    assert start.series is not None
+    assert start.series.times_s.tolist() == [0.0]
+    _, start = recorded((10.1, LAND), (10.2, POLICY))  # what is neither's is not taken
+    assert start.series is not None
+    np.testing.assert_allclose(start.series.times_s, [0.0, 0.2])
 
 
 def test_the_second_after_the_hand_back() -> None:

@@ -4,6 +4,7 @@ several exporters write them, and what is no policy. Each is imported or refused
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
@@ -20,7 +21,7 @@ from rltools_host.policies.importing import proof, state_dicts
 from rltools_host.policies.importing.network import Activate, ForeignPolicy, Normalize, run
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
-from rltools_host.policies.importing.reading import content_of, read_foreign
+from rltools_host.policies.importing.reading import content_of, read_foreign, read_normalizer
 from rltools_host.policies.importing.run import ImportRequest, read_policy
 from rltools_host.policies.importing.stable_baselines3 import network_of, policy_in_table
 from rltools_host.policies.importing.state_dicts import Given
@@ -132,6 +133,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str | None, str]] = {
         {"a": under("one.", ACTOR) | under("two.", Q), "b": under("one.", ACTOR)},
         *("one", 'no network "one": its networks are "a.one", "a.two"'),
     ),
+    "no such part": (under("a.", ACTOR) | under("b.", Q), "c", 'no network "c": its networks are'),
     "a normalizer beside it": (
         {"actor": ACTOR, "obs_rms": {"mean": np.ones(3)}},
         *(None, '"obs_rms.mean" beside its network, a normalizer whose formula'),
@@ -497,8 +499,13 @@ def read(path: Path) -> ForeignPolicy:
 
 
 OTHERS: dict[str, tuple[bytes | tuple[str, ...], str]] = {
+    "m.h5": (b"\x89HDF\r\n\x1a\n", "a model of Keras in HDF5: export the model to ONNX"),
+    "m.tflite": (b"\x1c\0\0\0TFL3", "a model of TensorFlow Lite: export the model to ONNX"),
+    "m.npy": (b"\x93NUMPY\1\0", "an array of NumPy's: save the weights as a table"),
     "m.pkl": (b"\x80\x04N.", "a pickle, whose code would have to be executed: save the policy's"),
     "m.keras": (("metadata.json", "config.json"), "a model of Keras: export the model to ONNX"),
+    "m.npz": (("a.npy", "b.npy"), "arrays of NumPy's, and no order of them: save the weights"),
+    "m.pt2": (("m/models/model.json",), "a program of torch.export: save the module's state_dict"),
     "m.bin": (b"what", "its format is not supported; supported are the .zip of Stable-Baselines3"),
 }
 
@@ -514,3 +521,37 @@ def test_what_is_no_policy_is_named_with_the_way_on(name: str, tmp_path: Path) -
     with pytest.raises(DamagedFileError) as refused:
         read(path)
     assert sentence in str(refused.value)
+
+
+class Module:
+    """As torch.save(policy) writes it."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, Any] = {}
+
+
+def test_a_whole_module_is_named_with_the_way_on(tmp_path: Path) -> None:
+    path = tmp_path / "policy.pt"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("policy/data.pkl", pickle.dumps(Module(), 2))
+    with pytest.raises(
+        DamagedFileError, match=r"a whole module, .*: save its state_dict\(\) where"
+    ):
+        read(path)
+
+
+def test_a_folder_and_a_program_name_the_file_that_is_read(tmp_path: Path) -> None:
+    with pytest.raises(DamagedFileError, match="is a folder, and no file in it is a policy's"):
+        read(tmp_path)
+    (tmp_path / "policy.onnx").write_bytes(b"")
+    with pytest.raises(DamagedFileError, match=r'is a folder: import the policy in it, "policy'):
+        read(tmp_path)
+    program = tmp_path / "policy.pt"
+    archive(program, "policy/data.pkl", "policy/constants.pkl")
+    with pytest.raises(DamagedFileError, match=r'TorchScript program: .*; "policy\.onnx" be'):
+        read(program)
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(DamagedFileError, match="it is a SavedModel of TensorFlow: export the mod"):
+        read(tmp_path)
+    with pytest.raises(DamagedFileError, match=r"a zip archive: give what VecNormalize\.save"):
+        read_normalizer(program, program.read_bytes())
