@@ -90,10 +90,10 @@ def flags_of(experiment: str, shared_bytes: int) -> list[str]:
 
 
 def digest_of_sources(experiment: str, words: Sequence[str]) -> str:
-    """Return a digest of the core, the program, the experiment's headers and the words that compile
-    them."""
+    """Return a digest of the core, the firmware, the experiment's headers and the words that
+    compile them."""
     digest = hashlib.sha256("\0".join(words).encode())
-    folders = [TREE.root / "lib", (TREE.root / SOURCE).parent]
+    folders = [TREE.root / "lib", TREE.root / "firmware"]
     for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
         digest.update(f"{path}\0".encode() + path.read_bytes())
     for text in texts_of(header_of(experiment)):
