@@ -323,14 +323,14 @@ extern "C" __attribute__((nvptx_kernel)) void read_states(Agent* agents, std::ui
 }
 
 // Copy the states from rows of `bytes` (agents, row_bytes). Where `evaluates` is not 0, the agents
-// go on with an evaluation.
+// go on with an evaluation, unless they still learn from their last steps.
 extern "C" __attribute__((nvptx_kernel)) void write_states(Agent* agents, std::uint8_t* bytes,
                                                            std::uint32_t row_bytes,
                                                            std::uint32_t evaluates) {
   lead(agents, [=](Block device, Agent& agent, Training<E>& training) {
     copy_state(device, training, bytes, row_bytes,
                [](std::uint8_t* state, const std::uint8_t* row) { *state = *row; });
-    if (evaluates != 0) begin_evaluating(device, agent, training);
+    if (evaluates != 0 && may_evaluate(training)) begin_evaluating(device, agent, training);
   });
 }
 

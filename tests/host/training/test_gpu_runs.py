@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from group_calls import ENVIRONMENT, RLT
 from rltools_host.boards import gpu
 from rltools_host.build import tools
 from rltools_host.commands import cli
-from rltools_host.errors import DiskError
+from rltools_host.errors import DiskError, Interrupted
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import gpu_runs
@@ -225,6 +226,43 @@ def test_a_tuning_trains_some_trials_at_once(
     assert best is not None
     assert cli.run(["train", *words, "--seed", "0", "--out", str(tmp_path / "here")]) == 0
     assert run_of(tmp_path / "here").state_sha256 == runs[best["trial"]].state_sha256
+
+
+@pytest.mark.usefixtures("gpu_here")
+def test_a_run_that_goes_on_with_its_last_updates_is_evaluated_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause between the last step and what is learned from it adds no evaluation."""
+    group = tmp_path / "group"
+    words = ("pendulum-ppo", "--steps", "2048", "--set", "n_epochs=1", *RARELY)
+    more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
+
+    def advance(population: gpu_runs.Population, *arguments: Any) -> bool:
+        (agent,) = population._agents
+        if agent.step == 2048:
+            signal.raise_signal(signal.SIGTERM)
+        return advanced(population, *arguments)
+
+    advanced = gpu_runs.Population.advance
+    monkeypatch.setattr(gpu_runs, "LAUNCH_S", 0.0)  # a piece of work in each
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu_runs.Population, "advance", advance)
+        assert cli.run(["train", *words, *more, "--no-tensorboard"]) == Interrupted.exit_code
+    paused = run_of(group / "s0")
+    assert (paused.state, paused.step) == ("paused", 2048)
+    assert cli.run(["train", "--resume", str(group), "--verify", "0"]) == 0
+    here = trained_here(tmp_path, 0, *words)
+    assert run_of(group / "s0").state_sha256 == here.state_sha256
+    assert run_of(group / "s0").best == here.best
+    evaluations, expected = (
+        [
+            (row["step"], row["return_mean"])
+            for row in RunFolder.open(folder).read_metrics()
+            if row["kind"] == "evaluation"
+        ]
+        for folder in (group / "s0", tmp_path / "here-0")
+    )
+    assert evaluations == expected
 
 
 def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:

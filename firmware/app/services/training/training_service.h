@@ -158,7 +158,7 @@ class TrainingService : public link::Service {
     if (is_training()) return;
     // The policy of a checkpoint from within an evaluation is evaluated first.
     const bool is_due = is_restored_ && command.fourth_parameter() == 1.0f;
-    const bool evaluates = is_due && (finished(training_) || !has_all_steps(training_));
+    const bool evaluates = is_due && may_evaluate(training_);
     if (finished(training_) && !evaluates && !evaluating_) {
       state_ = RLT_STATE_FINISHED;
       return send_result();

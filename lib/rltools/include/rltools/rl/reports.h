@@ -44,14 +44,20 @@ bool is_report_due(const Training<E>& training, std::uint32_t before) {
   return finished(training) || steps_done(training) / interval != before / interval;
 }
 
-// Return whether the policy is to be evaluated then. When all steps are taken, updates from the
-// last ones may still be due (PPO's). The policy is then evaluated only after these, when the run
-// has finished.
+// Return whether the policy may be evaluated. When all steps are taken, updates from the last ones
+// may still be due (PPO's). The policy is then evaluated only after these, when the run has
+// finished.
+template <class E>
+bool may_evaluate(const Training<E>& training) {
+  return finished(training) || !has_all_steps(training);
+}
+
+// Return whether the policy is to be evaluated after that step.
 template <class E>
 bool is_evaluation_due(const Training<E>& training, std::uint32_t before) {
   const std::uint32_t interval = training.hyperparameters.eval_freq;
   return finished(training) ||
-         (!has_all_steps(training) && steps_done(training) / interval != before / interval);
+         (may_evaluate(training) && steps_done(training) / interval != before / interval);
 }
 
 }  // namespace rlt
