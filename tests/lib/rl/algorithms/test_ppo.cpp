@@ -38,7 +38,31 @@ struct Learning : Run<PointPpo> {
   StepReport<PointPpo> learn() { return step(Generic{}); }
 };
 
+// A device whose header is included behind the algorithm's.
+struct LaterDevice : Generic {
+  static inline int tiles = 0;
+};
+
 }  // namespace
+
+namespace rlt::ppo {
+
+template <class E, class T, int Action>
+void policy_loss_of_tile(LaterDevice, Training<E>& training, const GaussianChange<T, Action>& of,
+                         int first, Sums<T>& sums) {
+  LaterDevice::tiles++;
+  policy_loss_of_tile(Generic{}, training, of, first, sums);
+}
+
+}  // namespace rlt::ppo
+
+TEST_CASE("a device's loss of a tile is called, in any order of includes") {
+  Learning run(2), same_run(2);
+  run.step(LaterDevice{});
+  same_run.learn();
+  CHECK(LaterDevice::tiles == PointPpo::kBatchSize / PointPpo::kTileRows);
+  CHECK(run.state_sha256() == same_run.state_sha256());
+}
 
 TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
   Run<PointPpo> run(1);

@@ -260,7 +260,7 @@ struct Ppo : OnPolicy {
       find_beginnings(training, first);
       forward_tile(device, training, learner.actor, actor_state_of(training.replay), first, seen,
                    scratch.tile_mean, scratch.actor_buffer);
-      ppo::policy_loss_of_tile(device, training, change, first, sums);
+      policy_loss_of_tile(device, training, change, first, sums);
       backward_tile(device, training, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
                     scratch.mean_gradient.data(), scratch.actor_gradient);
       forward_tile(device, training, learner.critic, critic_state_of(training.replay), first,
