@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +16,7 @@ from rltools_host.build import cmake, prebuilt
 from rltools_host.build.boards import load_board
 from rltools_host.build.prebuilt import Content
 from rltools_host.errors import BuildError
-from rltools_host.tree import PROJECT
+from rltools_host.tree import PROJECT, TREE
 
 TARGET, FILE = "train-pendulum-td3", "train/pendulum-td3"
 PROGRAM = b"a program"
@@ -128,3 +130,29 @@ def test_a_computer_with_a_compiler_compiles(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("RLT_CXX")
     monkeypatch.setenv("PATH", "/nowhere")
     assert not prebuilt.has_compiler(board)
+
+
+def test_a_wheel_states_which_processor_its_programs_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And has no program of a build before."""
+    monkeypatch.syspath_prepend(TREE.root / "host" / "wheel")
+    build = importlib.import_module("build")
+    monkeypatch.delitem(sys.modules, "build")
+    board, made = load_board("host"), tmp_path / "made"
+    monkeypatch.setattr(build, "PROGRAMS", tmp_path)
+    monkeypatch.setattr(prebuilt, "has_compiler", lambda _: False)
+    monkeypatch.setattr(prebuilt, "folder_of", lambda _: tmp_path / "prebuilt" / board.firmware)
+    monkeypatch.setattr(prebuilt.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(prebuilt.platform, "machine", lambda: "x86_64")
+    (made / FILE).parent.mkdir(parents=True)
+    for name in ("train/an-earlier-one", FILE):
+        (made / name).write_bytes(PROGRAM)
+        build.keep(board, build.SYSTEMS["linux-x86_64"], made, {TARGET: [name]})
+    kept = (tmp_path / "prebuilt").rglob("*")
+    assert {path.name for path in kept if path.is_file()} == {prebuilt.CONTENT, Path(FILE).name}
+    for features, runs in ((prebuilt.X86_64_V3, True), (prebuilt.X86_64_V3[1:], False)):
+        monkeypatch.setattr(prebuilt, "processor_features", lambda has=features: frozenset(has))
+        prebuilt.content_of.cache_clear()
+        assert provided(tmp_path / f"build-{runs}", TARGET) == runs
+    prebuilt.content_of.cache_clear()

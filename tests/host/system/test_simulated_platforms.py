@@ -109,6 +109,27 @@ def test_one_of_two_commands_has_a_run(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize(
+    ("function", "of_os"), [("replace", "replace"), ("rename_folder", "rename")]
+)
+def test_windows_waits_for_who_has_a_file_open(function: str, of_os: str, tmp_path: Path) -> None:
+    """As virus scanners do with what is new."""
+    (tmp_path / "new").mkdir()
+    code = (
+        "import os, pathlib, sys, rltools_host.system as system\n"
+        f"renamed, tries = os.{of_os}, []\n"
+        "def rename(source, target):\n"
+        "    tries.append(source)\n"
+        "    if len(tries) < 3: raise PermissionError('it is open')\n"
+        "    renamed(source, target)\n"
+        f"os.{of_os} = rename\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        f"system.{function}(folder / 'new', folder / 'kept')\n"
+        "print(len(tries), os.listdir(folder))"
+    )
+    assert simulated("windows", "-c", code, str(tmp_path)) == "3 ['kept']\n"
+
+
 @pytest.mark.all
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_ctrl_c_pauses_a_group_and_each_run_goes_on_from_there(system: str, tmp_path: Path) -> None:

@@ -91,6 +91,22 @@ def test_a_guard_ends_with_its_child(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_for(lambda: not in_session(child.pid), 10)
 
 
+@pytest.mark.parametrize(
+    ("limits", "work", "reached"),
+    [("10**10, 1, 60", "while True: pass", "processor"), ("10**10, 60, 1", "sleep(50)", "wall")],
+)
+def test_a_process_ends_at_a_limit_of_its_time(limits: str, work: str, reached: str) -> None:
+    """As one that reads a foreign file, which may wait as well as compute."""
+    program = (
+        "from time import sleep\n"
+        "from rltools_host.system import limit\n"
+        f"limit({limits}, 10**6)\n"
+        f"{work}\n"
+    )
+    code = subprocess.run([sys.executable, "-c", program], timeout=40).returncode
+    assert posix.limit_reached(code) == reached
+
+
 def in_session(session: int) -> list[str]:
     """The processes of a session."""
     found = []

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,10 @@ import pytest
 import cuda_driver
 from group_calls import ENVIRONMENT, RLT
 from rltools_host.boards import gpu
+from rltools_host.boards.messages import Evaluation, Report
 from rltools_host.build import tools
 from rltools_host.commands import cli
-from rltools_host.errors import DiskError, Interrupted
+from rltools_host.errors import DiskError, Interrupted, RefusedError, TrainingFaultError
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import gpu_runs
@@ -132,6 +135,7 @@ def test_runs_on_a_gpu_end_with_this_machines_bits(
         folders = group / f"s{seed}", tmp_path / f"here-{seed}"
         assert policies_of(folders[0]) == policies_of(folders[1])
         require_same_reports(*folders)
+    assert (run_of(group / "s0").begun_us or 0) < (run_of(group / "s7").begun_us or 0)
     assert cli.run(["evaluate", str(group / "s7"), "--episodes", "2"]) == 0
 
 
@@ -229,6 +233,90 @@ def test_a_tuning_trains_some_trials_at_once(
 
 
 @pytest.mark.usefixtures("gpu_here")
+def test_a_save_has_the_best_policy_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the GPU still hashes the state of that policy: it would be lost with a pause."""
+    group = tmp_path / "group"
+    words = ("pendulum-td3", "--steps", "45", "--set", "eval_freq=20", *RARELY[2:])
+    saved: list[Run] = []
+
+    def commit(folder: RunFolder, *arguments: Any) -> None:
+        saved.append(arguments[-1])
+        committed(folder, *arguments)
+
+    committed = RunFolder.commit
+    monkeypatch.setattr(RunFolder, "commit", commit)
+    monkeypatch.setattr(gpu_runs, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(gpu_runs, "LARGEST_SHARE", math.inf)
+    monkeypatch.setattr(gpu_runs, "LAUNCH_S", 0.0)  # a piece of work in each
+    more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
+    assert cli.run(["train", *words, *more, "--no-tensorboard"]) == 0
+    evaluated = [run for run in saved if run.return_mean is not None]
+    assert len(evaluated) > 45
+    largest = -math.inf
+    for run in evaluated:
+        largest = max(largest, run.return_mean or -math.inf)
+        assert run.best is not None
+        assert run.best.return_mean == largest
+
+
+@pytest.mark.usefixtures("gpu_here")
+def test_a_pause_before_the_comparison_completes_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has learned all is compared when it is resumed, and finished then."""
+    group = tmp_path / "group"
+    words = ("pendulum-td3", "--steps", "60", "--set", "n_eval_episodes=1")
+
+    def pause(*_: Any) -> None:
+        raise Interrupted("paused")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu_runs, "train", pause)
+        more = ("--board", "cuda", "--seeds", "0", "--out", str(group), "--no-tensorboard")
+        assert cli.run(["train", *words, *more]) == Interrupted.exit_code
+    run = run_of(group / "s0")
+    assert (run.state, run.step) == ("paused", 60)
+    assert cli.run(["train", "--resume", str(group)]) == 0
+    assert run_of(group / "s0").state == "finished"
+    here = trained_here(tmp_path, 0, *words)
+    assert run_of(group / "s0").state_sha256 == here.state_sha256
+
+
+@pytest.mark.usefixtures("gpu_here")
+def test_a_run_goes_on_within_an_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause there costs no row of the log, which is this machine's, and no time."""
+    group = tmp_path / "group"
+    words = ("pendulum-td3", "--steps", "45", "--set", "eval_freq=20", *RARELY[2:])
+    words = (*words, "--set", "report_every=20")
+    more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
+    count = 0
+
+    def advance(population: gpu_runs.Population, *arguments: Any) -> bool:
+        nonlocal count
+        count += 1
+        if count == 23:  # of 20 steps and 10 pieces of an evaluation
+            signal.raise_signal(signal.SIGTERM)
+        return advanced(population, *arguments)
+
+    advanced = gpu_runs.Population.advance
+    monkeypatch.setattr(gpu_runs, "LAUNCH_S", 0.0)  # a piece of work in each
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu_runs.Population, "advance", advance)
+        assert cli.run(["train", *words, *more, "--no-tensorboard"]) == Interrupted.exit_code
+    paused = run_of(group / "s0")
+    assert (paused.state, paused.step, paused.return_mean) == ("paused", 20, None)
+    assert cli.run(["train", "--resume", str(group), "--verify", "0"]) == 0
+    done, here = run_of(group / "s0"), trained_here(tmp_path, 0, *words)
+    assert done.state_sha256 == here.state_sha256
+    assert done.train_s == pytest.approx(sum(session.train_s or 0.0 for session in done.sessions))
+    times = [row["time_s"] for row in RunFolder.open(group / "s0").read_metrics()]
+    assert times == sorted(times)
+    require_same_reports(group / "s0", tmp_path / "here-0")
+
+
+@pytest.mark.usefixtures("gpu_here")
 def test_a_run_that_goes_on_with_its_last_updates_is_evaluated_after_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +351,66 @@ def test_a_run_that_goes_on_with_its_last_updates_is_evaluated_after_them(
         for folder in (group / "s0", tmp_path / "here-0")
     )
     assert evaluations == expected
+
+
+@pytest.mark.usefixtures("gpu_here")
+def test_another_return_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of an evaluation that has other bits after a training with the same."""
+
+    def report_at(*arguments: Any) -> Report:
+        report = reported(*arguments)
+        if isinstance(report, Evaluation):
+            return replace(report, return_mean=math.nextafter(report.return_mean, 0.0))
+        return report
+
+    reported = gpu_runs.report_at
+    monkeypatch.setattr(gpu_runs, "report_at", report_at)
+    group = tmp_path / "group"
+    words = ("pendulum-td3", "--steps", "60", "--set", "n_eval_episodes=1", "--no-tensorboard")
+    words = (*words, "--board", "cuda", "--seeds", "0", "--out", str(group))
+    assert cli.run(["train", *words]) == RefusedError.exit_code
+    assert "has a return of" in capsys.readouterr().err
+    assert not list(group.glob("s*/save-*"))
+
+
+@pytest.mark.usefixtures("gpu_here")
+@pytest.mark.parametrize("learning_starts", [100, 5])
+def test_a_fault_leaves_what_was_saved_before(
+    learning_starts: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of the run whose weight is no number, at its evaluation or at its first action; the other one
+    goes on."""
+    group = tmp_path / "group"
+    words = ("pendulum-td3", "--steps", "25", "--set", f"learning_starts={learning_starts}")
+    words = (*words, "--set", "eval_freq=20", *RARELY[2:], "--no-tensorboard")
+    launches = 0
+
+    def advance(population: gpu_runs.Population, *arguments: Any) -> bool:
+        nonlocal launches
+        launches += 1
+        if launches == 20:
+            (fetched,) = population.fetch(0, 1)
+            population._states.write(struct.pack("<f", math.nan) + fetched.payload[4:])
+            population._run("write_states", 0, 1, population._states, population.state_bytes, 0)
+        return advanced(population, *arguments)
+
+    advanced = gpu_runs.Population.advance
+    monkeypatch.setattr(gpu_runs.Population, "advance", advance)
+    monkeypatch.setattr(gpu_runs, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(gpu_runs, "LARGEST_SHARE", math.inf)
+    monkeypatch.setattr(gpu_runs, "LAUNCH_S", 0.0)  # a step in each, and a save behind it
+    more = ("--board", "cuda", "--seeds", "0-1", "--verify", "0", "--out", str(group))
+    assert cli.run(["train", *words, *more]) == TrainingFaultError.exit_code
+    said = capsys.readouterr()
+    assert "is not finite at step" in said.out + said.err
+    faulty, other = run_of(group / "s0"), run_of(group / "s1")
+    assert (faulty.state, faulty.step) == ("paused", 19)
+    assert (other.state, other.step) == ("finished", 25)
 
 
 def test_other_bits_are_refused(driver: Path, tmp_path: Path) -> None:

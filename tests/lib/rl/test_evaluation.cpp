@@ -129,3 +129,52 @@ TEST_CASE("an evaluation may be left and begun again, and another one may run be
   CHECK(same(evaluation_report(second), expected));
   CHECK(run.state() == before);
 }
+
+namespace {
+
+// The line with wind, and a position that is measured with noise.
+struct WindyLine : Line {
+  static constexpr const char* kName = "windy-line";
+};
+inline StepResult<float> step(Generic device, const WindyLine&,
+                              const WindyLine::Parameters& parameters, WindyLine::State& state,
+                              const float* action, RandomStream random) {
+  state.position += uniform<float>(random, 0, -0.1f, 0.1f);
+  return step(device, Line{}, parameters, state, action, random);
+}
+inline void observe(Generic, const WindyLine&, const WindyLine::Parameters&,
+                    const WindyLine::State& state, float* observation, RandomStream random) {
+  observation[0] = state.position + uniform<float>(random, 0, -0.1f, 0.1f);
+}
+
+struct WindyLineTd3 : LineTd3 {
+  static constexpr const char* kName = "windy-line-td3";
+  using Environment = WindyLine;
+};
+
+}  // namespace
+
+TEST_CASE("the noise of an evaluation is that of the episode's number and of the step") {
+  constexpr std::uint32_t kEpisodes = 5, kSeed = 3;
+  Run<WindyLineTd3> run(kSeed);
+  run.training.hyperparameters.n_eval_episodes = kEpisodes;
+  initialize(Generic{}, run.training);
+  double sum = 0;
+  for (std::uint32_t episode = 0; episode < kEpisodes; episode++) {
+    WindyLine::State state;
+    reset(Generic{}, WindyLine{}, {}, state,
+          RandomStream{kSeed, Purpose::evaluation_reset, episode});
+    for (std::uint32_t i = 0; i < WindyLineTd3::kEpisodeSteps; i++) {
+      Matrix<float, 1, 1> observation;
+      observe(Generic{}, WindyLine{}, {}, state, observation.data(),
+              RandomStream{kSeed, Purpose::evaluation_observation, i, episode});
+      Matrix<float, 1, 2> action;
+      forward(Generic{}, run.learner->actor, observation, action, run.scratch->exploring_buffer);
+      const auto result = step(Generic{}, WindyLine{}, {}, state, action.data(),
+                               RandomStream{kSeed, Purpose::evaluation_step, i, episode});
+      sum += static_cast<double>(result.reward);
+      if (result.terminated) break;
+    }
+  }
+  CHECK(evaluate(Generic{}, run.training).mean == doctest::Approx(sum / kEpisodes).epsilon(1e-6));
+}

@@ -17,6 +17,7 @@ from quadrotor_fit import (
 )
 from quadrotor_flight import Flight, Noise
 from rltools_host.drones.fitting.estimate import (
+    Estimate,
     covariance_of,
 )
 from rltools_host.drones.fitting.model import Filter, Gusts, most_likely
@@ -32,6 +33,19 @@ def width(result: FitResult, name: str) -> float:
     assert value.low is not None
     assert value.high is not None
     return value.high - value.low
+
+
+@pytest.mark.parametrize(
+    ("blocks", "outside", "quantile"),
+    [(11, 0.05, 2.228), (11, 0.10, 1.812), (31, 0.05, 2.042), (2, 0.05, 2.571)],
+)
+def test_an_interval_leaves_out_as_much_on_both_sides(
+    blocks: int, outside: float, quantile: float
+) -> None:
+    """By printed tables of Student's distribution, with 5 degrees of freedom at least."""
+    nothing = np.zeros(1)
+    found = Estimate(nothing, nothing, np.zeros((1, 1)), (0,), blocks, nothing)
+    assert found.quantile(outside) == pytest.approx(quantile, abs=5e-4)
 
 
 # -- gusts -----------------------------------------------------------------------------------------

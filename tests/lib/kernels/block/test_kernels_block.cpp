@@ -5,6 +5,8 @@
 #include "kernel_agreement.h"
 #include "rltools/devices/block.h"
 
+#include <cstring>
+
 using namespace rlt;
 
 RLT_ASSERT_SELECTED(Block, dense_forward, Block);
@@ -34,4 +36,20 @@ TEST_CASE("a block's kernels give the reference's bits") {
   SUBCASE("from the first thread to the last") { block::threads.is_reversed = false; }
   SUBCASE("from the last thread to the first") { block::threads.is_reversed = true; }
   kernel_agreement::run<Block>();
+}
+
+TEST_CASE("a layer whose input and output are the leader's own has the reference's bits") {
+  constexpr int kBatch = 3, kIn = 20, kOut = 24;
+  static float weights[kIn * kOut], bias[kOut];
+  float input[kBatch * kIn], expected[kBatch * kOut], output[kBatch * kOut];
+  for (int i = 0; i < kIn * kOut; i++) weights[i] = 0.1f * static_cast<float>(i % 13) - 0.5f;
+  for (int i = 0; i < kBatch * kIn; i++) input[i] = 0.3f * static_cast<float>(i % 7) - 0.8f;
+  REQUIRE(block::Threads::is_private(input));
+  REQUIRE(block::Threads::is_private(output));
+  dense_forward<Activation::tanh, kBatch, kIn, kOut>(Generic{}, weights, bias, input, expected);
+  for (const bool is_reversed : {false, true}) {
+    block::threads.is_reversed = is_reversed;
+    dense_forward<Activation::tanh, kBatch, kIn, kOut>(Block{}, weights, bias, input, output);
+    CHECK(std::memcmp(output, expected, sizeof output) == 0);
+  }
 }

@@ -27,6 +27,7 @@ void require_same_bits(std::uint32_t steps) {
   for (const bool is_reversed : {false, true}) {
     block::threads.is_reversed = is_reversed;
     CHECK(hash_after<E>(Block{}, steps) == expected);
+    CHECK(block::threads.is_reversed == is_reversed);  // no phase writes behind the block's memory
   }
 }
 
@@ -69,6 +70,61 @@ TEST_CASE("means over images in a block") {
     average_with_images<kRows, kColumns>(Generic{}, expected, Images{});
     average_with_images<kRows, kColumns>(Block{}, own, Images{});
     CHECK(std::memcmp(own, expected, sizeof own) == 0);
+  }
+}
+
+// Two of them at once would take each other's results for what was there before.
+TEST_CASE("no two threads write an element of the means over images") {
+  constexpr int kRows = 4, kColumns = 6, kCount = kRows * kColumns;
+  int writers[kCount] = {};
+  for (int thread = 0; thread < kCount; thread++) {
+    float before[kCount], after[kCount];
+    for (int i = 0; i < kCount; i++) before[i] = after[i] = static_cast<float>(1 + i * i);
+    block::average_element<kColumns>(thread, after, Images{});
+    for (int i = 0; i < kCount; i++) writers[i] += after[i] != before[i];
+  }
+  for (const int count : writers) CHECK(count <= 1);
+}
+
+TEST_CASE("what a block notes of its environments' steps") {
+  using E = ShortQuadrotorPpo;
+  constexpr int kCount = E::kEnvironments;
+  static Transition<float> transitions[kCount];
+  static float action[kCount * E::Environment::kActionDim];
+  for (int i = 0; i < kCount; i++) {
+    transitions[i].terminated = i % 5 == 0;
+    transitions[i].truncated = i % 7 == 3;
+    transitions[i].episode_return = static_cast<float>(i) - 20.0f;
+    transitions[i].episode_steps = static_cast<std::uint32_t>(i);
+  }
+  struct {
+    int at;
+    float episode_return, reward;
+    bool non_finite;
+  } const wrong[] = {{-1, 0.0f, 0.0f, false},
+                     {1, math::kInfinity, 0.0f, false},
+                     {17, 3.0f, math::kQuietNan, true},
+                     {kCount - 1, 3.0f, 0.0f, true}};
+  for (const auto& each : wrong) {
+    CAPTURE(each.at);
+    if (each.at >= 0) {
+      transitions[each.at].episode_return = each.episode_return;
+      transitions[each.at].reward = each.reward;
+      transitions[each.at].non_finite = each.non_finite;
+    }
+    Progress<float> expected{}, own{};
+    StepReport<E> expected_report, report;
+    note_transitions(Generic{}, expected, transitions, action, expected_report);
+    note_transitions(Block{}, own, transitions, action, report);
+    CHECK(expected_report.finite == (each.at < 0));
+    CHECK(report.finite == expected_report.finite);
+    CHECK(report.non_finite.environment == expected_report.non_finite.environment);
+    CHECK(report.non_finite.is_reward == expected_report.non_finite.is_reward);
+    CHECK(report.episodes_ended == expected_report.episodes_ended);
+    CHECK(report.episode_returns == expected_report.episode_returns);
+    CHECK(report.episode_steps == expected_report.episode_steps);
+    CHECK(std::memcmp(&own, &expected, sizeof own) == 0);
+    if (each.at >= 0) transitions[each.at] = {};
   }
 }
 
