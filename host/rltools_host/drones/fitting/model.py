@@ -35,6 +35,7 @@ from rltools_host.drones.fitting.rotors import (
     measured_motion,
     motions,
 )
+from rltools_host.drones.fitting.velocity import steadied
 
 Array = NDArray[np.float64]
 
@@ -273,7 +274,7 @@ class Model:
         self._rates = self._integral(rates)
         self._products = self._integral(rates[:, [1, 2, 0]] * rates[:, [2, 0, 1]])
         self._time = log.time_s - log.time_s[0]
-        self._air = None if log.velocity is None else back(log.attitude, log.velocity)
+        self._air = None if log.velocity is None else back(log.attitude, steady_velocity(log))
         self.drift = (
             None
             if self._air is None
@@ -435,6 +436,19 @@ def stepped(theta: Array, index: int) -> Array:
     moved: Array = theta.copy()
     moved[index] += STEPS[index] * scale(theta, index)
     return moved
+
+
+def steady_velocity(log: FlightLog) -> Array:
+    """Return the velocity with less noise, [row, 3]; without an accelerometer, a drone is pushed
+    along its z by its weight."""
+    assert log.velocity is not None
+    if log.acceleration is None:
+        up = turn(log.attitude, np.array([0.0, 0.0, 1.0]))
+        force = GRAVITY_M_S2 / up[:, 2].mean() * up
+    else:
+        force = turn(log.attitude, log.acceleration)
+    fallen = force - np.array([0.0, 0.0, GRAVITY_M_S2])
+    return steadied(log.velocity, integral(fallen, log.time_s))
 
 
 def integral(values: Array, time_s: Array) -> Array:
