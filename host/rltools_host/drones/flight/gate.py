@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct, structs, to_builtins
 
-from rltools_host.documents import Line, NotNegative, Title, Unfit, Value, Whole, typed
+from rltools_host.documents import Line, NotNegative, Title, Unfit, Value, Whole, shown, typed
 from rltools_host.drones.flight.entry_box import EntryBox, starts_within
 from rltools_host.drones.flight.simulator import (
     MAX_TILT,
@@ -249,8 +249,11 @@ def completed(document: Mapping[str, Any]) -> dict[str, object]:
     if likeness.like not in known:
         raise unknown_name("gate", likeness.like, known)
     base = load_json(known[likeness.like])
-    if not isinstance(base, dict) or "like" in base:
-        raise Unfit(f"like is {likeness.like}, which is not a whole definition itself")
+    if not isinstance(base, dict):
+        raise Unfit(f"like is {likeness.like}, which is no gate")
+    if "like" in base:
+        other = shown(base["like"])
+        raise Unfit(f"like is {likeness.like}, which is like {other} itself: take that one")
     whole = {**base, **{key: value for key, value in document.items() if key != "like"}}
     for key in ("settings", "executor"):
         whole[key] = {**base.get(key, {}), **getattr(likeness, key)}

@@ -351,6 +351,7 @@ HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
         ({**HOVER, "radius": 1}, "Object contains unknown field `radius`"),
         ({**HOVER, "settings": {"latency": 1}}, 'unknown setting of flights "latency"'),
         ({**HOVER, "parts": {"a\nb": {}}}, "key in parts: Expected `str` matching"),
+        ({"like": "push"}, 'like is push, which is like "hover" itself: take that one'),
     ],
 )
 def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> None:
