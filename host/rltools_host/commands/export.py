@@ -37,6 +37,8 @@ HOLDING_IMAGES = ("image", "c-image")
 SAFE_BY = '--safe-action, or "safe" in the channels of the task'
 SAFE_THERE = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
 INTERVAL_BY = "--step-interval-us, or step_interval_us in the channels of the task"
+GROUPS = (FORMATS, FOLDERS, FRAMEWORK_FORMATS, FRAMEWORK_FOLDERS)
+NAMES = "; ".join(", ".join(group) for group in GROUPS)
 
 
 def run(
@@ -89,10 +91,7 @@ def export_command(
     run_name: RunArgument,
     to: Annotated[
         str,
-        typer.Option(
-            metavar="FORMAT",
-            help="image; c, c-image, arduino, esp-idf, zephyr; onnx, safetensors or pytorch.",
-        ),
+        typer.Option(metavar="FORMAT", help=f"{NAMES}."),
     ] = "image",
     output: Output = None,
     which: Which = LAST,
