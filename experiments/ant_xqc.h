@@ -1,4 +1,4 @@
-// Ant-v4 with XQC, in networks narrow enough for a quarter of an hour of one core:
+// Ant-v4 with XQC, in networks narrow enough for half an hour of one core:
 // docs/experiments.md, "XQC", has the figures.
 // Requires: mujoco
 #pragma once
@@ -8,16 +8,16 @@
 
 namespace rlt {
 
-struct AntXqc : TaskExperiment<Xqc, Ant<float>, 128, 128, 128> {
+struct AntXqc : TaskExperiment<Xqc, Ant<float>, 256, 256, 256> {
   static constexpr const char* kName = "ant-xqc";
-  using Actor = Xqc::TaskActor<Ant<float>, 64, 64, 64>;
+  using Actor = Xqc::TaskActor<Ant<float>, 128, 128, 128>;
   struct Hyperparameters : XqcHyperparameters {
     Hyperparameters() {
       steps = 250000;
       eval_freq = 25000;
       report_every = 5000;
       gradient_steps = 1;
-      learning_rate = 0.001f;
+      learning_rate = 0.0007f;
     }
   };
   static constexpr int kBatchSize = 128;
