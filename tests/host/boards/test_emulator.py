@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +23,7 @@ exec {python} -c "import socket, time
 connection = socket.create_connection(('127.0.0.1', $port))
 time.sleep(60)"
 """
-CONNECT = CONNECT.format(python=sys.executable)
+CONNECT = CONNECT.format(python=shlex.quote(sys.executable))
 Program = Callable[..., Board]
 
 

@@ -74,7 +74,7 @@ def test_a_project_is_a_folder_in_which_commands_work(
         line for line in (root / "requirements.txt").read_text().splitlines() if "==" in line
     )
     assert pinned == f"rltools-host[compiler] == {rltools_host.__version__}"
-    with pytest.raises(UsageError, match=r"My Robots is a project already: .*rlt new cart"):
+    with pytest.raises(UsageError, match=r"My Robots is a project already: .*rlt'? new cart"):
         new.run("cart", project=root)
     assert not (root / "experiments" / "cart.h").exists()
     with pytest.raises(UsageError, match=r"^there is an experiment pendulum-td3 already"):
