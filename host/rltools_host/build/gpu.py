@@ -21,7 +21,7 @@ from rltools_host.build.experiments import (
 )
 from rltools_host.build.native import COMPILER_GROUP, subject_of_header, zig_words
 from rltools_host.errors import BuildError
-from rltools_host.files import write_atomically
+from rltools_host.files import files_below, write_atomically
 from rltools_host.lines import aside
 from rltools_host.tree import PROJECT, TREE
 
@@ -93,9 +93,10 @@ def digest_of_sources(experiment: str, words: Sequence[str]) -> str:
     """Return a digest of the core, the firmware, the experiment's headers and the words that
     compile them."""
     digest = hashlib.sha256("\0".join(words).encode())
-    folders = [TREE.root / "lib", TREE.root / "firmware"]
-    for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{path}\0".encode() + path.read_bytes())
+    folders = ("lib", "firmware")
+    names = [name for folder in folders for name in files_below(str(TREE.root / folder), folder)]
+    for name in sorted(names):
+        digest.update(f"{name}\0".encode() + (TREE.root / name).read_bytes())
     for text in texts_of(header_of(experiment)):
         digest.update(text.encode())
     return digest.hexdigest()[:DIGITS]

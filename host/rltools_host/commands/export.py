@@ -37,8 +37,8 @@ HOLDING_IMAGES = ("image", "c-image")
 SAFE_BY = '--safe-action, or "safe" in the channels of the task'
 SAFE_THERE = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
 INTERVAL_BY = "--step-interval-us, or step_interval_us in the channels of the task"
-GROUPS = (FORMATS, FOLDERS, FRAMEWORK_FORMATS, FRAMEWORK_FOLDERS)
-NAMES = "; ".join(", ".join(group) for group in GROUPS)
+AS_FILES, AS_FOLDERS = FORMATS | FRAMEWORK_FORMATS, FOLDERS | FRAMEWORK_FOLDERS
+NAMES = ", ".join((*AS_FILES, *AS_FOLDERS))
 
 
 def run(
@@ -50,10 +50,8 @@ def run(
     step_interval_us: int | None = None,
 ) -> Path:
     """Check a run's policy on this machine, export it, and return the file or folder."""
-    formats, folders = FORMATS | FRAMEWORK_FORMATS, FOLDERS | FRAMEWORK_FOLDERS
-    if to not in (*formats, *folders):
-        known = ", ".join((*formats, *folders))
-        raise UsageError(f'unknown export format "{to}": known are {known}')
+    if to not in AS_FILES | AS_FOLDERS:
+        raise UsageError(f'unknown export format "{to}": known are {NAMES}')
     image = read_leaving_policy(run_name, which, aside)
     image.verify()
     acts_safely = to in ACTING_SAFELY
@@ -68,13 +66,13 @@ def run(
     safe = SAFE_BY if acts_safely else SAFE_THERE if to in HOLDING_IMAGES else None
     for line in assumptions(image, safe, INTERVAL_BY):
         aside(line)
-    if to in folders:
-        files_of, mark = folders[to]
+    if to in AS_FOLDERS:
+        files_of, mark = AS_FOLDERS[to]
         name, files = files_of(image)
         path = (output or Path()) / name
         write_folder(path, files, mark)
         return path
-    suffix, encode = formats[to]
+    suffix, encode = AS_FILES[to]
     path = output or Path(identifier(image.experiment) + suffix)
     if path.is_dir():
         path = path / (identifier(image.experiment) + suffix)

@@ -6,13 +6,14 @@ its barriers, its shared memory, and whose memory each thread reads."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import shlex
 import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,28 @@ def test_a_pause_before_the_comparison_completes_no_run(
     assert run_of(group / "s0").state_sha256 == here.state_sha256
 
 
+def pause_where(
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    more: tuple[str, ...],
+    is_there: Callable[[gpu_runs.Agent], bool],
+) -> None:
+    """Train with a piece of work in each launch, here and later, and pause before the launch for
+    which the agent `is_there`."""
+
+    def advance(population: gpu_runs.Population, *arguments: Any) -> bool:
+        (agent,) = population._agents
+        if is_there(agent):
+            signal.raise_signal(signal.SIGTERM)
+        return advanced(population, *arguments)
+
+    advanced = gpu_runs.Population.advance
+    monkeypatch.setattr(gpu_runs, "LAUNCH_S", 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu_runs.Population, "advance", advance)
+        assert cli.run(["train", *words, *more, "--no-tensorboard"]) == Interrupted.exit_code
+
+
 @pytest.mark.usefixtures("gpu_here")
 def test_a_run_goes_on_within_an_evaluation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -291,20 +314,8 @@ def test_a_run_goes_on_within_an_evaluation(
     words = ("pendulum-td3", "--steps", "45", "--set", "eval_freq=20", *RARELY[2:])
     words = (*words, "--set", "report_every=20")
     more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
-    count = 0
-
-    def advance(population: gpu_runs.Population, *arguments: Any) -> bool:
-        nonlocal count
-        count += 1
-        if count == 23:  # of 20 steps and 10 pieces of an evaluation
-            signal.raise_signal(signal.SIGTERM)
-        return advanced(population, *arguments)
-
-    advanced = gpu_runs.Population.advance
-    monkeypatch.setattr(gpu_runs, "LAUNCH_S", 0.0)  # a piece of work in each
-    with monkeypatch.context() as patched:
-        patched.setattr(gpu_runs.Population, "advance", advance)
-        assert cli.run(["train", *words, *more, "--no-tensorboard"]) == Interrupted.exit_code
+    launches = itertools.count(1)  # the 23rd: after 20 steps, within 10 pieces of an evaluation
+    pause_where(monkeypatch, words, more, lambda _: next(launches) == 23)
     paused = run_of(group / "s0")
     assert (paused.state, paused.step, paused.return_mean) == ("paused", 20, None)
     assert cli.run(["train", "--resume", str(group), "--verify", "0"]) == 0
@@ -325,17 +336,7 @@ def test_a_run_that_goes_on_with_its_last_updates_is_evaluated_after_them(
     words = ("pendulum-ppo", "--steps", "2048", "--set", "n_epochs=1", *RARELY)
     more = ("--board", "cuda", "--seeds", "0", "--verify", "0", "--out", str(group))
 
-    def advance(population: gpu_runs.Population, *arguments: Any) -> bool:
-        (agent,) = population._agents
-        if agent.step == 2048:
-            signal.raise_signal(signal.SIGTERM)
-        return advanced(population, *arguments)
-
-    advanced = gpu_runs.Population.advance
-    monkeypatch.setattr(gpu_runs, "LAUNCH_S", 0.0)  # a piece of work in each
-    with monkeypatch.context() as patched:
-        patched.setattr(gpu_runs.Population, "advance", advance)
-        assert cli.run(["train", *words, *more, "--no-tensorboard"]) == Interrupted.exit_code
+    pause_where(monkeypatch, words, more, lambda agent: agent.step == 2048)
     paused = run_of(group / "s0")
     assert (paused.state, paused.step) == ("paused", 2048)
     assert cli.run(["train", "--resume", str(group), "--verify", "0"]) == 0

@@ -56,8 +56,8 @@ bool may_evaluate(const Training<E>& training) {
 template <class E>
 bool is_evaluation_due(const Training<E>& training, std::uint32_t before) {
   const std::uint32_t interval = training.hyperparameters.eval_freq;
-  return finished(training) ||
-         (may_evaluate(training) && steps_done(training) / interval != before / interval);
+  return may_evaluate(training) &&
+         (finished(training) || steps_done(training) / interval != before / interval);
 }
 
 }  // namespace rlt
