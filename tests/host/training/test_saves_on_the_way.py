@@ -212,6 +212,8 @@ def test_a_fault_costs_what_came_after_an_evaluation(
         bench.train(run, "learning_rate=0.0005", resume=str(run))
     (note,) = [row["text"] for row in metrics(run, "event") if row["text"].startswith("resumes")]
     assert "with learning_rate 0.0005 in place of 0.001" in note
+    # On a slow machine the first session saves before step 800, and the second one behind it.
+    rate = 0.001 if is_valid(run)["checkpoint_step"] == step else 0.0005
     bench.faults = Faults()
     bench.train(run, "learning_rate=0.0001", resume=str(run))
     metadata = is_valid(run)
@@ -221,7 +223,7 @@ def test_a_fault_costs_what_came_after_an_evaluation(
     assert changed == [
         {},
         {"learning_rate": (0.001, 0.0005)},
-        {"learning_rate": (0.001, 0.0001)},
+        {"learning_rate": (rate, 0.0001)},
     ]
     payload = final_state(3, step)
     for number in range(step + 1, STEPS + 1):
