@@ -289,6 +289,7 @@ class TrainingRun:
 
     def _idle(self) -> None:
         """Handle what is due between the board's reports, at least five times a second."""
+        self._time.look()
         self._take_all(self._notes.new())
         self._reports.flush()
         self._screen.refresh()
