@@ -18,10 +18,10 @@ namespace {
 
 constexpr EntryEnvelope kBounds = {5.0f, 2.0f, 0.5f, 3.0f, 1.5f};
 constexpr EntryState kAtBounds = {5.0f, 2.0f, 0.5f, 3.0f, 1.5f};
+constexpr const char* kEnters = "may be handed over";
 
 std::string refusal(const EntryState& state) {
-  const char* reason = entry_refusal(kBounds, state);
-  return reason == nullptr ? "" : reason;
+  return entry_obstacle_text(entry_obstacle(kBounds, state));
 }
 
 float above(float value) { return std::nextafterf(value, 100.0f); }
@@ -29,7 +29,7 @@ float above(float value) { return std::nextafterf(value, 100.0f); }
 }  // namespace
 
 TEST_CASE("what is equal to a bound enters, and the next number does not, by name") {
-  CHECK(refusal(kAtBounds) == "");
+  CHECK(refusal(kAtBounds) == kEnters);
   EntryState state = kAtBounds;
   state.speed_m_s = above(5.0f);
   CHECK(refusal(state) == "too fast for this policy");
@@ -53,11 +53,11 @@ TEST_CASE("less height is needed the less of the bounds is used") {
   CHECK(needed(kAtBounds) == 1.5f);
   CHECK(needed({2.5f, 0, 0, 0, 9}) == 1.0f);
   CHECK(needed({2.5f, 1.5f, 0, 0, 9}) == 1.25f);
-  CHECK(refusal({2.5f, 0, 0, 0, 1.0f}) == "");
+  CHECK(refusal({2.5f, 0, 0, 0, 1.0f}) == kEnters);
   CHECK(refusal({2.5f, 0, 0, 0, 0.99f}) == "too low for this policy");
   // A bound of 0, and a height below the margin.
-  CHECK(entry_refusal({0, 1, 0, 1, 0.25f}, {0, 1, 0, 1, 0.25f}) == nullptr);
-  CHECK(entry_refusal({0, 1, 0, 1, 0.25f}, {0, 0, 0, 0, 0.2f}) != nullptr);
+  CHECK(entry_obstacle({0, 1, 0, 1, 0.25f}, {0, 1, 0, 1, 0.25f}) == EntryObstacle::none);
+  CHECK(entry_obstacle({0, 1, 0, 1, 0.25f}, {0, 0, 0, 0, 0.2f}) != EntryObstacle::none);
 }
 
 TEST_CASE("what is not a number refuses, but for a height that nothing measures") {
@@ -68,9 +68,9 @@ TEST_CASE("what is not a number refuses, but for a height that nothing measures"
     CHECK(refusal({0, 0, value, 0, 9}) == "a measurement is not finite");
     CHECK(refusal({0, 0, 0, value, 9}) == "a measurement is not finite");
   }
-  CHECK(refusal({0, 0, 0, 0, math::kQuietNan}) == "");
+  CHECK(refusal({0, 0, 0, 0, math::kQuietNan}) == kEnters);
   CHECK(refusal({0, 0, 0, 0, -math::kInfinity}) == "too low for this policy");
-  CHECK(entry_refusal({math::kQuietNan, 1, 1, 1, 0}, {0, 0, 0, 0, 9}) != nullptr);
+  CHECK(entry_obstacle({math::kQuietNan, 1, 1, 1, 0}, {0, 0, 0, 0, 9}) != EntryObstacle::none);
 }
 
 TEST_CASE("a state out of an observation: lengths, and the angle from level whatever the yaw") {

@@ -45,7 +45,6 @@ enum class EntryObstacle : std::uint8_t {
   turns_too_fast,
   too_low
 };
-constexpr int kEntryObstacleCount = 7;
 
 // Return a text of at most 38 characters: PX4's log messages to the ground have 50.
 constexpr const char* entry_obstacle_text(EntryObstacle obstacle) {
@@ -93,12 +92,6 @@ inline EntryObstacle entry_obstacle(const EntryEnvelope& envelope, const EntrySt
   if (!(state.rate_rad_s <= envelope.rate_rad_s)) return EntryObstacle::turns_too_fast;
   if (state.height_m < height_needed(envelope, state)) return EntryObstacle::too_low;
   return EntryObstacle::none;
-}
-
-// Return the obstacle in words; null where the state may enter.
-inline const char* entry_refusal(const EntryEnvelope& envelope, const EntryState& state) {
-  const EntryObstacle obstacle = entry_obstacle(envelope, state);
-  return obstacle == EntryObstacle::none ? nullptr : entry_obstacle_text(obstacle);
 }
 
 namespace detail {

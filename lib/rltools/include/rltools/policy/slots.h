@@ -73,7 +73,6 @@ class PolicySlots {
   static_assert(SlotCount == 1 || SlotCount == 2, "there are one or two slots for policies");
 
  public:
-  static constexpr int kSlotCount = SlotCount;
   static constexpr std::uint8_t kNoSlot = 0xff;
   // Longest trial: times are compared by the sign of their difference.
   static constexpr std::uint32_t kLongestTrial_us = 0x7fffffffu;

@@ -16,8 +16,6 @@ constexpr double kNormalizerEpsilon = 1e-4;
 
 template <class T, int Dimension>
 struct Normalizer {
-  static constexpr int kDimension = Dimension;
-
   double count;  // of observations
   double mean[Dimension];
   double sum_of_squares[Dimension];  // of differences from the mean

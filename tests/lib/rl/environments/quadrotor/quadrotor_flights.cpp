@@ -34,7 +34,8 @@ int main(int count, char** arguments) {
   complete = complete && read(&step_s, 1) && read(body.position_m, kStateNumbers) &&
              read(force, 3) && read(torque, 3);
   if (!complete) return 2;
-  const auto dynamics = dynamics_of(airframe, step_s);
+  Dynamics<double> dynamics;
+  derive_dynamics(airframe, step_s, dynamics);
   for (std::size_t i = 0; i < steps; i++) {
     double fraction[4], setpoint[4];
     if (!read(fraction, 4)) return 2;

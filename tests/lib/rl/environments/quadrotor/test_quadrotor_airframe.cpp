@@ -79,7 +79,8 @@ TEST_CASE_TEMPLATE("a thrust's rotor speed has that thrust", T, float, double) {
   for (const auto& table : kTables<T>) {
     CAPTURE(table.name);
     const auto& a = table.airframe;
-    const auto d = dynamics_of(a, T(0.002));
+    Dynamics<T> d;
+    derive_dynamics(a, T(0.002), d);
     const T greatest = thrust(a, T(1));
     for (int i = 0; i <= 100; i++) {
       const T fraction[4] = {T(i) / T(100), T(1), T(0), T(i) / T(200)};

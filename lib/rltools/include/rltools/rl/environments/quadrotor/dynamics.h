@@ -132,13 +132,6 @@ inline void derive_dynamics(const Airframe<T>& a, T step_s, D& d) {
   d.thrust_2 = a.thrust_2;
 }
 
-template <class T>
-inline Dynamics<T> dynamics_of(const Airframe<T>& airframe, T step_s) {
-  Dynamics<T> dynamics;
-  derive_dynamics(airframe, step_s, dynamics);
-  return dynamics;
-}
-
 // Compute the rotors' setpoints from commanded thrusts, as the flight controller does: setpoint[i]
 // is the speed at which a rotor has the part `fraction`[i], in [0, 1], of its greatest thrust.
 template <class T, class D>
@@ -150,8 +143,7 @@ template <class T, class D>
   });
 }
 
-// ---- One step
-// -------------------------------------------------------------------------------------
+// ---- One step ----------------------------------------------------------------------------------
 
 // By the rotors: the body's acceleration along z, and its angular accelerations.
 template <class T>
@@ -305,8 +297,7 @@ template <class T, class D, class B>
   body.charge_min = math::fma(load, step * static_cast<T>(1.0 / 60.0), body.charge_min);
 }
 
-// ---- Hover
-// ----------------------------------------------------------------------------------------
+// ---- Hover --------------------------------------------------------------------------------------
 
 // Set the fields of Body<T>: at rest at the origin, level, the rotors carrying the weight, the
 // battery full.
@@ -321,20 +312,6 @@ inline void begin_level_hover(const Airframe<T>& airframe, B& body) {
     body.rotor_speed[i] = speed;
   }
   body.charge_min = T(0);
-}
-
-template <class T>
-inline Body<T> level_hover(const Airframe<T>& airframe) {
-  Body<T> body;
-  begin_level_hover(airframe, body);
-  return body;
-}
-
-// Return the setpoint that keeps a rotor at hover's speed while the battery sags.
-template <class T>
-inline T hover_setpoint(const Airframe<T>& airframe, T charge_min) {
-  const T speed = hover_rotor_speed(airframe);
-  return speed / (T(1) - airframe.sag_load * speed * speed - airframe.sag_per_min * charge_min);
 }
 
 }  // namespace rlt::quadrotor
