@@ -52,8 +52,7 @@
 #define RLT_NAN NAN
 #endif
 
-// ---- Why an image is refused
-// ---------------------------------------------------------------------
+// ---- Why an image is refused -------------------------------------------------------------------
 
 // In the order in which a reader checks; PolicyReason of policy/format.h.
 typedef enum {

@@ -35,8 +35,7 @@ static uint16_t decide_us;    // how long the last decision took
 static uint16_t stack_words;  // of the stabilizer's task that have never been used
 static TaskHandle_t stabilizer;
 
-// -- memory
-// ----------------------------------------------------------------------------------------
+// -- memory --------------------------------------------------------------------------------------
 
 static uint32_t memory_size(const uint8_t id) {
   (void)id;
@@ -59,8 +58,7 @@ static const MemoryHandlerDef_t memory = {
     .write = memory_write,
 };
 
-// -- the controller
-// --------------------------------------------------------------------------------
+// -- the controller ------------------------------------------------------------------------------
 
 // Initialize the controller. Called when the stabilizer starts, before the firmware refuses further
 // memories, and again whenever somebody chooses this controller.
@@ -133,8 +131,7 @@ void controllerOutOfTree(control_t* control, const setpoint_t* setpoint,
   control->thrust = rlt_blend_thrust(control->thrust, FULL_THRUST);
 }
 
-// -- the app
-// ---------------------------------------------------------------------------------------
+// -- the app -------------------------------------------------------------------------------------
 
 void appMain(void) {
   rlt_begin();
@@ -145,8 +142,7 @@ void appMain(void) {
   }
 }
 
-// -- parameters and logged values
-// ------------------------------------------------------------------
+// -- parameters and logged values ----------------------------------------------------------------
 
 // The names by which the client has them on a vehicle stay: mostFaults and mostError are max_….
 PARAM_GROUP_START(rlt)

@@ -62,8 +62,7 @@ inline constexpr T kSmallestNormal = T(0x1p-126);
 template <>
 inline constexpr double kSmallestNormal<double> = 0x1p-1022;
 
-// ---- Exact or correctly rounded operations
-// -------------------------------------------------------
+// ---- Exact or correctly rounded operations -----------------------------------------------------
 
 inline float fma(float a, float b, float c) {
 #if defined(__wasm_relaxed_simd__)
@@ -109,8 +108,7 @@ inline T clamp(T x, T low, T high) {
   return raised > high ? high : raised;
 }
 
-// ---- Exponentials
-// --------------------------------------------------------------------------------
+// ---- Exponentials ------------------------------------------------------------------------------
 
 // Added to a float below 2^22 in magnitude, it rounds to an integer: the low bits of the sum.
 inline constexpr float kRoundToInteger = 0x1.8p23f;
@@ -213,8 +211,7 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
   return x == x ? result : kQuietNan;
 }
 
-// ---- Logarithms
-// ----------------------------------------------------------------------------------
+// ---- Logarithms --------------------------------------------------------------------------------
 
 // The exponent e of a positive normal x = 2^e m, 2/3 <= m < 4/3, plus 256.
 inline std::uint32_t biased_exponent(float x) {
@@ -267,8 +264,7 @@ inline std::uint32_t biased_exponent(float x) {
   return maximum(x, 0.0f) + log1p(exp(-absolute(x)));
 }
 
-// ---- Trigonometry
-// --------------------------------------------------------------------------------
+// ---- Trigonometry ------------------------------------------------------------------------------
 
 inline constexpr float kTrigonometricLimit = 65536.0f;
 
@@ -308,8 +304,7 @@ struct SineCosine {
 [[gnu::always_inline]] inline float sin(float x) { return sincos(x).sine; }
 [[gnu::always_inline]] inline float cos(float x) { return sincos(x).cosine; }
 
-// ---- Double: the C library's
-// ---------------------------------------------------------------------
+// ---- Double: the C library's -------------------------------------------------------------------
 
 inline double exp(double x) { return __builtin_exp(x); }
 inline double log(double x) { return __builtin_log(x); }

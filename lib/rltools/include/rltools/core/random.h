@@ -81,8 +81,7 @@ inline std::uint32_t random_word(RandomStream stream, std::uint32_t index) {
   return random_block(stream, index / 4u).word[index % 4u];
 }
 
-// ---- Uniform
-// -------------------------------------------------------------------------------------
+// ---- Uniform -----------------------------------------------------------------------------------
 
 // The largest number below a finite x.
 inline float predecessor(float x) {
@@ -164,8 +163,7 @@ template <int Count, class T>
   });
 }
 
-// ---- Permutations
-// --------------------------------------------------------------------------------
+// ---- Permutations ------------------------------------------------------------------------------
 
 // A permutation of 0 .. count-1 that a stream draws, for a count of at most 2^30: a Feistel network
 // of four rounds on as few bits as hold count (Luby and Rackoff 1988), gone through again where it
@@ -209,8 +207,7 @@ inline void permuted_indices(Generic, RandomStream stream, std::uint32_t first, 
   }
 }
 
-// ---- Normal
-// --------------------------------------------------------------------------------------
+// ---- Normal ------------------------------------------------------------------------------------
 
 template <class T>
 struct NormalPair {

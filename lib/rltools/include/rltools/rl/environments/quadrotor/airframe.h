@@ -47,8 +47,7 @@ struct Airframe {
   RLT_FIELD_VISITS(RLT_QUADROTOR_AIRFRAME, RLT_QUADROTOR_AIRFRAME_VISIT)
 };
 
-// ---- Published airframes
-// --------------------------------------------------------------------------
+// ---- Published airframes -----------------------------------------------------------------------
 
 // Return the thrust k n^2 of a rotor at n revolutions a minute.
 constexpr double thrust_of_rpm(double k, double rpm) { return k * rpm * rpm; }
@@ -208,8 +207,7 @@ inline Airframe<T> chosen_airframe(unsigned choice, const Airframe<T>& custom) {
              : kTables<T>[choice - 1u].airframe;
 }
 
-// ---- Thrust
-// ---------------------------------------------------------------------------------------
+// ---- Thrust ------------------------------------------------------------------------------------
 
 // Return the thrust of one rotor at `speed` in [0, 1], N.
 template <class T>
