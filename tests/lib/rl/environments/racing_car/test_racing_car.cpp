@@ -59,23 +59,6 @@ TEST_CASE("steering, speed and acceleration keep their limits, and it does not d
   }
 }
 
-TEST_CASE("slow, it drives the bicycle's circle; fast, one of which its tyres can hold it") {
-  const auto radius_m = [](float speed) {
-    StateOf<float> state = on_straight(speed);
-    state.steering_rad = 0.4f;
-    const float before[] = {state.ahead_x, state.ahead_y};
-    stepped(state, 1.0f, 0.0f);
-    const double turn = std::asin(static_cast<double>(before[0] * state.ahead_y));
-    return static_cast<double>(speed) * 0.05 / turn;
-  };
-  const double beta = std::atan(0.17 / 0.33 * std::tan(0.4));
-  CHECK(radius_m(0.5f) == doctest::Approx(0.17 / std::sin(beta)).epsilon(1e-4));
-  for (const float speed : {3.0f, 4.0f, 6.0f}) {
-    CAPTURE(speed);
-    CHECK(radius_m(speed) == doctest::Approx(static_cast<double>(speed * speed) / 6).epsilon(1e-4));
-  }
-}
-
 TEST_CASE("an episode ends where half of the car's width is no longer within the border") {
   const auto ends_at = [](float y) {
     StateOf<float> state = on_straight(0.0f);
