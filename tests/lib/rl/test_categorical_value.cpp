@@ -77,17 +77,6 @@ struct Softmax {
 
 }  // namespace
 
-TEST_CASE("the bins reach from -5 to 5 in steps of a tenth") {
-  CHECK(Bins::value<double>(0) == -5);
-  CHECK(Bins::value<double>(50) == 0);
-  CHECK(Bins::value<double>(100) == 5);
-  CHECK(Bins::value<float>(0) == -5);
-  CHECK(Bins::value<float>(100) == 5);
-  for (int i = 0; i < kBins; i++) {
-    CHECK(Bins::value<double>(i) == doctest::Approx(-5 + i / 10.0).epsilon(1e-15));
-  }
-}
-
 TEST_CASE_TEMPLATE("a projection keeps the mass, and the mean where nothing is clipped", T, float,
                    double) {
   const double epsilon = sizeof(T) == 8 ? 1e-14 : 1e-5;
@@ -142,15 +131,6 @@ TEST_CASE_TEMPLATE("so does one of any number of bins", B, ValueBins<2>, ValueBi
     }
     CHECK(sum == doctest::Approx(1).epsilon(1e-6));
     CHECK(std::abs(mean - expected) < 1e-5);
-  }
-}
-
-TEST_CASE("a value between two bins is shared out by its distance from each") {
-  const auto m = projected(0.03, 1.0, certain(60));  // at 1.03
-  CHECK(m[60] == doctest::Approx(0.7).epsilon(1e-12));
-  CHECK(m[61] == doctest::Approx(0.3).epsilon(1e-12));
-  for (int i = 0; i < kBins; i++) {
-    if (i != 60 && i != 61) CHECK(m[i] == 0);
   }
 }
 

@@ -150,15 +150,6 @@ TEST_CASE("only an environment that says so truncates") {
   CHECK(run.learner->environments.episode_return[0] == 1 + 1 + 77);
 }
 
-TEST_CASE("a truncated episode is one that has ended, with its return") {
-  ScriptedRun<OneTd3> run({kOn, kTruncated});
-  CHECK(run.step(Generic{}).episodes_ended == 0);
-  const auto report = run.step(Generic{});
-  CHECK(report.episodes_ended == 1);
-  CHECK(report.episode_return == 2);
-  CHECK_FALSE(report.lost);
-}
-
 TEST_CASE("nothing is learned from a step that is lost") {
   ScriptedRun<OneTd3> run({kOn, kLost, kOn, kLost, kLost, kOn});
   const bool lost[] = {false, true, false, true, true, false};
@@ -194,16 +185,6 @@ TEST_CASE("an update waits for a step that is not lost") {
     CHECK(run.step(Generic{}).finite);
     CHECK(run.learner->progress.updates == expected);
   }
-}
-
-TEST_CASE("of several environments those go on that lost nothing") {
-  ScriptedRun<TwoTd3> run({kOn, kOn, kLost, kOn, kOn, kOn});
-  run.train(Generic{}, 3);
-  CHECK(run.learner->environments.episodes[0] == 1);
-  CHECK(run.learner->environments.episodes[1] == 0);
-  CHECK(seen(run.replay->buffer[0], run.replay->buffer[0].position) == Observation{1, 1});
-  CHECK(seen(run.replay->buffer[1], run.replay->buffer[1].position) == Observation{0, 3});
-  CHECK(state_is_consistent(run.training));
 }
 
 TEST_CASE("a checkpoint may hold fewer transitions than steps, and no more") {
@@ -291,15 +272,6 @@ TEST_CASE("after a checkpoint an on-policy run's episodes were truncated where t
         Observation{2, 0});
   CHECK(state_is_consistent(run.training));
   run.train(Generic{}, 5 + 2);
-  CHECK(state_is_consistent(run.training));
-}
-
-TEST_CASE("after a checkpoint behind the first row that one is truncated") {
-  ScriptedRun<TwoPpo> run({});
-  run.train(Generic{}, 1);
-  restart_lost_episodes(Generic{}, run.training);
-  CHECK(run.replay->done[0] == run.replay->kTruncated);
-  CHECK(run.replay->done[1] == run.replay->kTruncated);
   CHECK(state_is_consistent(run.training));
 }
 

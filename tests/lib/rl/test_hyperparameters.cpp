@@ -4,8 +4,6 @@
 
 #include <cstring>
 #include <limits>
-#include <set>
-#include <string>
 
 #include "pendulum_td3.h"
 #include "rltools/devices/generic.h"
@@ -28,14 +26,6 @@ std::uint32_t bits_of(float value) {
   return bits;
 }
 
-template <class H>
-int index_of(const char* name) {
-  for (int i = 0; i < H::kCount; i++) {
-    if (std::string(H::info(i).name) == name) return i;
-  }
-  return -1;
-}
-
 // Set by bits, read back as the same bits, in the member of that name and no other.
 template <class H>
 bool accepts(int index, std::uint32_t bits) {
@@ -50,39 +40,7 @@ bool accepts(int index, std::uint32_t bits) {
   return accepted;
 }
 
-// The table is fit for the protocol, and the defaults lie within their bounds.
-template <class H>
-void check_table() {
-  std::set<std::string> names;
-  const H defaults{};
-  for (int i = 0; i < H::kCount; i++) {
-    const ParameterInfo& info = H::info(i);
-    CAPTURE(info.name);
-    const std::string name = info.name;
-    names.insert(name.substr(0, kParameterIdBytes));
-    CHECK(!name.empty());
-    CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos);
-    CHECK(std::string(info.description).size() > 10);
-    CHECK(info.minimum <= info.default_value);
-    CHECK(info.default_value <= info.maximum);
-    const std::uint32_t bits = defaults.get_bits(i);
-    CHECK(accepts<H>(i, bits));
-    if (info.type == DataType::u32) {
-      CHECK(bits == info.default_value);
-    } else {
-      REQUIRE(info.type == DataType::f32);
-      CHECK(bits == bits_of(static_cast<float>(info.default_value)));
-    }
-  }
-  CHECK(names.size() == H::kCount);
-}
-
 }  // namespace
-
-TEST_CASE_TEMPLATE("the table has unlike, short names, and defaults within bounds", H,
-                   TestHyperparameters, Td3Hyperparameters, PendulumTd3::Hyperparameters) {
-  check_table<H>();
-}
 
 TEST_CASE("bounds belong to the range, what is beyond is refused and changes nothing") {
   using H = TestHyperparameters;

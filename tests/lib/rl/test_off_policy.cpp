@@ -142,24 +142,6 @@ TEST_CASE("SAC: exploration draws from the policy") {
   CHECK(std::abs(product) < 5 / std::sqrt(kSteps));
 }
 
-TEST_CASE("SAC: the target entropy is one per dimension of the action") {
-  // Two dimensions: -log pi is to be -2, so that at a mean log pi of 1.5 it is too large by 0.5.
-  for (const float mean_log_probability : {1.5f, 2.5f}) {
-    CAPTURE(mean_log_probability);
-    Run<LineSac> run(4);
-    REQUIRE(run.training.hyperparameters.target_entropy == -1.0f);
-    initialize(Host{}, run.training);
-    REQUIRE(run.learner->log_temperature.values[0] == 0.0f);
-    Sac::update_temperature(Host{}, run.training, adam_parameters(run.training),
-                            mean_log_probability);
-    const float change = run.learner->log_temperature.values[0];
-    CHECK((mean_log_probability < 2.0f ? -change : change) == doctest::Approx(1e-3));
-    // Adam's first moment is the gradient's share: the difference itself.
-    const float moment = run.learner->temperature_optimizer.first_moment.values[0];
-    CHECK(moment == doctest::Approx(-0.1 * (mean_log_probability - 2.0)));
-  }
-}
-
 TEST_CASE("SAC: the deployed policy is the actor's squashed mean, bit by bit") {
   Run<LineSac> run(5);
   initialize(Host{}, run.training);

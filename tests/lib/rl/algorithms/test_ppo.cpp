@@ -38,31 +38,7 @@ struct Learning : Run<PointPpo> {
   StepReport<PointPpo> learn() { return step(Generic{}); }
 };
 
-// A device whose header is included behind the algorithm's.
-struct LaterDevice : Generic {
-  static inline int tiles = 0;
-};
-
 }  // namespace
-
-namespace rlt::ppo {
-
-template <class E, class T, int Action>
-void policy_loss_of_tile(LaterDevice, Training<E>& training, const GaussianChange<T, Action>& of,
-                         int first, Sums<T>& sums) {
-  LaterDevice::tiles++;
-  policy_loss_of_tile(Generic{}, training, of, first, sums);
-}
-
-}  // namespace rlt::ppo
-
-TEST_CASE("a device's loss of a tile is called, in any order of includes") {
-  Learning run(2), same_run(2);
-  run.step(LaterDevice{});
-  same_run.learn();
-  CHECK(LaterDevice::tiles == PointPpo::kBatchSize / PointPpo::kTileRows);
-  CHECK(run.state_sha256() == same_run.state_sha256());
-}
 
 TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
   Run<PointPpo> run(1);
@@ -108,47 +84,6 @@ TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
   }
 }
 
-TEST_CASE("an epoch's minibatches are all rows, in another order each time") {
-  Learning run(2);
-  std::set<std::vector<std::uint32_t>> orders;
-  for (int iteration = 0; iteration < 3; iteration++) {
-    if (iteration > 0) run.train(Generic{}, PointPpo::kRolloutSteps);
-    for (int epoch = 0; epoch < 2; epoch++) {
-      std::vector<std::uint32_t> order;
-      for (int minibatch = 0; minibatch < kMinibatchCount; minibatch++) {
-        run.learn();
-        order.insert(order.end(), std::begin(run.scratch->row), std::end(run.scratch->row));
-      }
-      CHECK(std::set<std::uint32_t>(order.begin(), order.end()).size() == 64);
-      CHECK(order.size() == 64);
-      for (const std::uint32_t row : order) CHECK(row < 64);
-      orders.insert(order);
-    }
-  }
-  CHECK(orders.size() == 6);
-}
-
-TEST_CASE("in an iteration's first minibatch ratios are 1, and nothing has diverged") {
-  Learning run(3);
-  for (int iteration = 0; iteration < 4; iteration++) {
-    CAPTURE(iteration);
-    if (iteration > 0) run.train(Generic{}, PointPpo::kRolloutSteps);
-    // Of normalized advantages the loss of ratios that are all 1 is minus their mean, whatever the
-    // clip range.
-    run.training.hyperparameters.clip_range = 0;
-    const auto first = run.learn().metrics;
-    CHECK(first.kl == 0);
-    CHECK(first.clip_fraction == 0);
-    float sum = 0;
-    for (const float advantage : run.scratch->advantage) sum += advantage;
-    CHECK(first.policy_loss == doctest::Approx(-sum / 16).epsilon(1e-7));
-    run.training.hyperparameters.clip_range = 0.2f;
-    const auto second = run.learn().metrics;
-    CHECK(second.kl > 0);
-    for (int rest = 2; rest < 2 * kMinibatchCount; rest++) run.learn();
-  }
-}
-
 TEST_CASE("actions are drawn about the mean, stored without bounds, and taken within them") {
   Run<PointPpo> run(4);
   run.training.hyperparameters.log_std_init = 0.25f;
@@ -171,16 +106,6 @@ TEST_CASE("actions are drawn about the mean, stored without bounds, and taken wi
     }
   }
   CHECK(beyond > 25);  // of 128, with deviations of 1.28 and 0.78: 32 %
-}
-
-TEST_CASE("the first policy's means are about zero") {
-  Run<PendulumPpo> run(5);
-  initialize(Generic{}, run.training);
-  Matrix<float, 1, 3> observation{{0.6f, -0.8f, 5.0f}};
-  Matrix<float, 1, 1> action;
-  act(Generic{}, run.training, observation, action);
-  CHECK(action(0, 0) != 0);
-  CHECK(std::abs(action(0, 0)) < 0.02f);
 }
 
 TEST_CASE("the step size follows the divergence, but for an iteration's first minibatch") {
@@ -217,31 +142,6 @@ TEST_CASE("the schedule's step size falls until the run's end, and stays there")
   CHECK(run.learn().metrics.learning_rate == 1e-3f * 0.5f);
   h.steps = run.learner->progress.step / 2;  // the last rollout leads beyond the run's steps
   CHECK(run.learn().metrics.learning_rate == 1e-3f * 0.5f);
-}
-
-TEST_CASE("the step size is kept from iteration to iteration, and begins as it is set") {
-  Learning run(7, 1);
-  CHECK(run.learner->learning_rate == run.training.hyperparameters.learning_rate);
-  float rate = run.learner->learning_rate;
-  int changes = 0;
-  for (int iteration = 0; iteration < 3; iteration++) {
-    if (iteration > 0) run.train(Generic{}, PointPpo::kRolloutSteps);
-    CHECK(run.learner->learning_rate == rate);
-    const auto first = run.learn();
-    CHECK(run.learner->learning_rate == rate);
-    CHECK(first.metrics.learning_rate == rate);
-    for (int rest = 1; rest < kMinibatchCount; rest++) {
-      const auto report = run.learn();
-      CHECK(report.metrics.learning_rate == run.learner->learning_rate);
-      changes += run.learner->learning_rate != rate;
-      rate = run.learner->learning_rate;
-    }
-  }
-  CHECK(changes > 3);
-  run.training.hyperparameters.adaptive_lr = 0;
-  initialize(Generic{}, run.training);
-  run.train(Generic{}, 60);
-  CHECK(run.learner->learning_rate == run.training.hyperparameters.learning_rate);
 }
 
 TEST_CASE("advantages are computed once, or at the beginning of each epoch") {
