@@ -161,15 +161,6 @@ TEST_CASE_FIXTURE(
   CHECK(board.download("/policy.rltp") == first);
 }
 
-TEST_CASE_FIXTURE(Fresh, "a roll-back ends a trial, and what acted before acts") {
-  board.activate(first);
-  board.begin_trial(second);
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, one));
-  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
-  CHECK(board.uses() == Uses{kActive, kEmpty});
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
-}
-
 TEST_CASE_FIXTURE(Fresh, "a trial takes the image that is meant, and a time that there is") {
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, 0.0f));  // there is none
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, 0.0f));
@@ -258,16 +249,6 @@ TEST_CASE_FIXTURE(Fresh,
   CHECK(board.slot(0).refused_error == 0);
 }
 
-TEST_CASE_FIXTURE(
-    Fresh, "a roll-back that cannot be written down is refused, and holds until the next start") {
-  board.activate(first);
-  board.activate(second);
-  storage.fails = true;
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
-  CHECK(board.uses() == Uses{kActive, kEmpty});
-  CHECK(board.download("/policy.rltp") == first);
-}
-
 TEST_CASE_FIXTURE(Fresh,
                   "a trial that is not confirmed in time is dropped, and the board says so once") {
   board.activate(first);
@@ -288,21 +269,6 @@ TEST_CASE_FIXTURE(Fresh,
   }
   CHECK(board.uses() == Uses{kActive, kEmpty});
   CHECK(board.slot(1).last_drop == static_cast<int>(DropReason::deadline));
-  CHECK(board.download("/policy.rltp") == first);
-}
-
-TEST_CASE("a reset in the trial leaves the last good policy") {
-  Storage storage{};
-  const Bytes first = image_of(1), second = image_of(2);
-  {
-    Board board(storage);
-    board.activate(first);
-    REQUIRE(board.stage(second) == FileError::none);
-    REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(second)));
-  }
-  Board board(storage);
-  CHECK(board.uses() == Uses{kActive, kEmpty});
-  CHECK(board.slot(0).last_drop == static_cast<int>(DropReason::reset));
   CHECK(board.download("/policy.rltp") == first);
 }
 
@@ -395,10 +361,6 @@ TEST_CASE_FIXTURE(
   CHECK(board.uses() == Uses{kActive, kEmpty});
   CHECK(board.texts().empty());
   CHECK(board.download("/policy.rltp") == first);
-}
-
-TEST_CASE_FIXTURE(Fresh, "files: an image that exceeds the slot is refused while it comes") {
-  CHECK(board.write_candidate(Bytes(kSlotBytes + 1, 1)) == FileError::invalid_data_size);
 }
 
 TEST_CASE_FIXTURE(Fresh, "files: parts out of order are not answered, parts that come twice are") {
