@@ -112,7 +112,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("tiles change no bit, and a run goes on from a checkpoint with the same ones") {
+TEST_CASE("tiles change no bit") {
   Run<SmallDqn> whole(7);
   Run<WithTileRows<SmallDqn, 6>> tiled(7);
   initialize(Generic{}, whole.training);
@@ -124,13 +124,6 @@ TEST_CASE("tiles change no bit, and a run goes on from a checkpoint with the sam
   CHECK(whole.state() == tiled.state());
   CHECK(state_is_finite(whole.training));
   CHECK(state_is_consistent(whole.training));
-  Run<SmallDqn> later(7);
-  later.training.hyperparameters.learning_starts = 50;
-  initialize(Generic{}, later.training);
-  later.set_state(whole.state());
-  whole.train(Generic{}, 50);
-  later.train(Generic{}, 50);
-  CHECK(whole.state() == later.state());
   CHECK(whole.tensor_names().front() == "critic/0/weights");
 }
 

@@ -112,14 +112,20 @@ TEST_CASE("the step size follows the divergence, but for an iteration's first mi
   Learning run(6);
   auto& h = run.training.hyperparameters;
   h.target_kl = 0.01f;
-  const auto adapted = [&](float factor, float kl, std::uint32_t minibatches = 1) {
-    run.learner->learning_rate = 3e-4f;
+  const auto adapted = [&](float factor, float kl, std::uint32_t minibatches = 1,
+                           float rate = 3e-4f) {
+    run.learner->learning_rate = rate;
     run.learner->minibatches = minibatches;
     Ppo::adapt_learning_rate(run.training, factor, kl);
     return run.learner->learning_rate;
   };
   CHECK(adapted(1, 0.0201f) == 3e-4f / 1.5f);
+  CHECK(adapted(1, 0.02f) == 3e-4f);
+  CHECK(adapted(1, 0.005f) == 3e-4f);
   CHECK(adapted(1, 0.0049f) == 3e-4f * 1.5f);
+  CHECK(adapted(1, -1e-8f) == 3e-4f * 1.5f);  // by rounding
+  CHECK(adapted(1, 1, 1, 1.2e-6f) == 1e-6f);
+  CHECK(adapted(1, 0, 1, 9e-3f) == 1e-2f);
   CHECK(adapted(1, 0, 0) == 3e-4f);
   CHECK(adapted(1, 1, 0) == 3e-4f);
   CHECK(adapted(0.1f, 0.0049f) == 3e-4f / 1.5f);  // the schedule's smaller step is to change less
