@@ -11,13 +11,15 @@ all of that interval is wrong, and a note names what moved too little to tell.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.drones.fitting.formats import GRAVITY_M_S2, interpolated
 from rltools_host.drones.fitting.log import FlightLog
-from rltools_host.drones.fitting.model import GRAVITY_M_S2, rotation
+from rltools_host.drones.fitting.model import rotation
 
 Array = NDArray[np.float64]
 
@@ -76,7 +78,7 @@ class Windows:
     """Windows of equal length, limited in number, away from the ends by the longest delay."""
 
     def __init__(self, log: FlightLog, duration_s: float) -> None:
-        self.time_s = log.time_s
+        self.time_s, self.duration_s = log.time_s, duration_s
         length = max(round(duration_s / log.step_s), 1)
         start = int(np.searchsorted(log.time_s, log.time_s[0] + DELAYS_S))
         end = int(np.searchsorted(log.time_s, log.time_s[-1] - DELAYS_S)) - length
@@ -89,10 +91,7 @@ class Windows:
         """Return the change from each window's start to its end, less the mean: [window, 3]. A
         curve that is late is read later."""
         start, end = self.time_s[self.first] + delay_s, self.time_s[self.last] + delay_s
-        columns = [
-            np.interp(end, self.time_s, c) - np.interp(start, self.time_s, c) for c in curve.T
-        ]
-        changes = np.stack(columns, axis=1)
+        changes = interpolated(end, self.time_s, curve) - interpolated(start, self.time_s, curve)
         result: Array = changes - changes.mean(axis=0)
         return result
 
@@ -231,7 +230,9 @@ class Pair:
     by: str  # what says how it should be
     verb: str
     frame: str  # what it should be
-    delay_s: float
+    windows: Windows
+    smallest: float  # standard deviation in a window, that says something
+    delay_s: float  # that may be
     ratio: float  # that may be
     unit: str
     causes: Causes
@@ -240,7 +241,26 @@ class Pair:
     def by_says(self) -> str:
         return f"{self.by} {'say' if ' and ' in self.by else 'says'}"
 
-    def require_frame(self, reading: Reading) -> None:
+    def compared(
+        self, readings: Iterable[Reading], curve: Array, axes: int = 3
+    ) -> tuple[Match, list[str]]:
+        """Return the likeliest reading's match, and notes on what moves too little to tell; raise
+        DamagedFileError unless order, signs, frame and delay are docs/fit.md's. `curve` is what the
+        first reading compares."""
+        reading, notes = chosen(list(readings))
+        found = reading.match
+        measured = self.windows.change(curve, found.delay_s).std(axis=0)
+        if any(found.seen):
+            self._require_frame(reading)
+            return found, notes + self._unseen_axes(found, measured, axes)
+        if measured.max() > PLAINLY * self.smallest:
+            raise self.log.fault(
+                f"{self.what} changes by {measured.max():.2g} {self.unit} in "
+                f"{self.windows.duration_s:g} s, and {self.by_says} nothing of it: {self.frame}"
+            )
+        return found, [f"it hardly moves: {self.what} is not checked against {self.by}"]
+
+    def _require_frame(self, reading: Reading) -> None:
         """Raise DamagedFileError unless order, signs, frame and delay are docs/fit.md's."""
         found = reading.match
         if found.left > 1.0 - WEAKEST:
@@ -285,9 +305,7 @@ class Pair:
             self.frame,
         )
 
-    def require_axes(
-        self, found: Match, measured: Array, smallest: float, axes: int = 3
-    ) -> list[str]:
+    def _unseen_axes(self, found: Match, measured: Array, axes: int) -> list[str]:
         """Raise DamagedFileError for a single axis that does not follow; return notes for those
         that move too little to tell."""
         unseen = []
@@ -296,8 +314,8 @@ class Pair:
                 continue
             expected = measured[axis] / max(float(found.ratios[axis]), 1e-12)
             largest = max(float(measured[axis]), expected)
-            if largest > PLAINLY * smallest and (
-                found.seen[axis] or measured[axis] > PLAINLY * smallest
+            if largest > PLAINLY * self.smallest and (
+                found.seen[axis] or measured[axis] > PLAINLY * self.smallest
             ):
                 raise self.log.fault(
                     f"{name} does not {self.verb} as {self.by_says} (it changes by "

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import stdtrit  # the quantiles of stats.t, whose import takes a second
 
-from rltools_host.drones.fitting.log import ROTORS
+from rltools_host.drones.fitting.formats import GRAVITY_M_S2, ROTORS
 from rltools_host.drones.fitting.model import (
     COUNT,
     DURATIONS_S,
-    GRAVITY_M_S2,
     X_SIGNS,
     Y_SIGNS,
     YAW_SIGNS,

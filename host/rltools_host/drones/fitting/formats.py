@@ -32,8 +32,8 @@ Array = NDArray[np.float64]
 
 GRAVITY_M_S2 = 9.81
 DEGREE = math.pi / 180.0
-RPM = 2.0 * math.pi / 60.0
-ROTORS = ("front_right", "rear_right", "rear_left", "front_left")  # the contract's order
+# In the contract's order (policy/contracts/quadrotor.h).
+ROTORS = ("front_right", "rear_right", "rear_left", "front_left")
 
 
 @dataclass
@@ -81,6 +81,18 @@ def of_angles(roll: Array, pitch: Array, yaw: Array) -> Array:
         ],
         axis=1,
     )
+
+
+def interpolated(at: Array, time_s: Array, values: Array) -> Array:
+    """Return [row, n] values at other times, on lines between theirs."""
+    return np.stack([np.interp(at, time_s, column) for column in values.T], axis=1)
+
+
+def nearest_signs(q: Array) -> Array:
+    """Return the quaternions, each with the sign that is nearest to the one before."""
+    flips = np.where((q[1:] * q[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
+    result: Array = q * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
+    return result
 
 
 # -- the file --------------------------------------------------------------------------------------
@@ -198,11 +210,12 @@ def betaflight(path: Path, columns: Mapping[str, Array], facts: Mapping[str, str
 
 
 def fact_or(usual: float, meaning: str, table: Table, facts: Mapping[str, str], name: str) -> float:
-    """Return a number that stands above the header; without it the usual one, and note that it was
-    assumed."""
-    stated = number_of(facts.get(name))
-    if stated is not None:
-        return stated
+    """Return a number above 0 that stands above the header; without it the usual one, and note that
+    it was assumed."""
+    with contextlib.suppress(ValueError):
+        stated = float(facts.get(name, ""))
+        if math.isfinite(stated) and stated > 0.0:
+            return stated
     table.notes.append(f"assumed: {meaning}; state it by a line {name},N above the header")
     return usual
 
@@ -233,15 +246,6 @@ def put_betaflight_motors(
             "without eRPM the rotors' speeds are taken from the commands: with bidirectional DShot "
             "(set dshot_bidir = ON) they are measured"
         )
-
-
-def number_of(text: str | None) -> float | None:
-    """Return a number above 0 of a line of facts, if it is one."""
-    with contextlib.suppress(TypeError, ValueError):
-        value = float(text or "")
-        if math.isfinite(value) and value > 0.0:
-            return value
-    return None
 
 
 def integrated_attitude(columns: Mapping[str, Array]) -> Array:
@@ -578,9 +582,7 @@ def lines(data: Any, name: str, at: Array) -> Array:
 
 def px4_attitude(attitude: Any, at: Array) -> list[Array]:
     q = np.stack([np.asarray(attitude[f"q[{k}]"], float) for k in range(4)], axis=1)
-    turns = np.cumprod(np.where((q[1:] * q[:-1]).sum(axis=1) < 0.0, -1.0, 1.0))
-    q[1:] *= turns[:, None]
-    parts = [np.interp(at, attitude["timestamp"] * 1e-6, column) for column in q.T]
+    parts = interpolated(at, attitude["timestamp"] * 1e-6, nearest_signs(q)).T
     size = np.sqrt(sum(part**2 for part in parts))
     signs = (1.0, 1.0, -1.0, -1.0)
     return [s * part / np.maximum(size, 1e-9) for part, s in zip(parts, signs, strict=True)]

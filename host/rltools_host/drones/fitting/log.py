@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import json
 import math
 from array import array
@@ -18,13 +19,12 @@ from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.drones.fitting import formats
+from rltools_host.drones.fitting.formats import ROTORS
 from rltools_host.drones.fitting.ulog_process import read_ulog
 from rltools_host.errors import DamagedFileError, near_matches
 
 Array = NDArray[np.float64]
 
-# In the contract's order (policy/contracts/quadrotor.h).
-ROTORS = ("front_right", "rear_right", "rear_left", "front_left")
 TIME = "time_s"
 ATTITUDE = tuple(f"attitude_{part}" for part in "wxyz")
 ANGULAR_VELOCITY = tuple(f"angular_velocity_{axis}_rad_s" for axis in "xyz")
@@ -250,33 +250,25 @@ def checked_header(path: Path, names: list[str]) -> list[str]:
         if name in seen:
             raise fault(f"the column {name} is there twice")
         seen.add(name)
-    for name in REQUIRED:
+    groups = (ACCELERATION, VELOCITY, THRUST, SPEED, RAD_S, RPM)
+    given = [columns for columns in groups if any(name in names for name in columns)]
+    for name in itertools.chain(REQUIRED, *given):
         if name not in names:
             raise fault(f"the column {name} is missing: {hint(name, names)}")
-    if ACCELERATION[0] not in names and VELOCITY[0] not in names:
+    if ACCELERATION not in given and VELOCITY not in given:
         raise fault(
             f"neither {ACCELERATION[0]} (of an accelerometer) nor {VELOCITY[0]} is there: one of "
             "them says how large the thrust is"
         )
-    given = [columns for columns in (THRUST, SPEED) if any(name in names for name in columns)]
-    measured = [columns for columns in (RAD_S, RPM) if any(name in names for name in columns)]
-    if not given and not measured:
+    if not set(given) - {ACCELERATION, VELOCITY}:
         raise fault(
             f"the commands are missing: name them {THRUST[0]} and so on (fractions of the greatest "
             f"thrust) or {SPEED[0]} (of the greatest rotor speed), or measured speeds {RPM[0]} or "
             f"{RAD_S[0]}"
         )
-    if len(measured) == 2:
-        raise fault(f"both {RPM[0]} and {RAD_S[0]} are there: keep one of them")
-    if len(given) == 2:
-        raise fault(
-            f"both {THRUST[0]} and {SPEED[0]} are there: keep the commands that the motors got"
-        )
-    groups = [columns for columns in (ACCELERATION, VELOCITY) if any(n in names for n in columns)]
-    for columns in (*given, *measured, *groups):
-        for name in columns:
-            if name not in names:
-                raise fault(f"the column {name} is missing: {hint(name, names)}")
+    for one, other in ((THRUST, SPEED), (RAD_S, RPM)):
+        if one in given and other in given:
+            raise fault(f"both {one[0]} and {other[0]} are there: keep one of them")
     return names
 
 

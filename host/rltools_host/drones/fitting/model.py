@@ -28,6 +28,7 @@ from scipy.optimize import minimize
 from scipy.signal import lfilter, lfiltic
 from scipy.spatial.transform import Rotation
 
+from rltools_host.drones.fitting.formats import GRAVITY_M_S2, interpolated, nearest_signs
 from rltools_host.drones.fitting.log import FlightLog
 from rltools_host.drones.fitting.rotors import (
     RotorMotion,
@@ -151,7 +152,6 @@ def most_likely_gusts(
     return of(found.x)
 
 
-GRAVITY_M_S2 = 9.81
 # Front right, rear right, rear left, front left. A rotor that turns counter-clockwise seen from
 # above, as the first one, turns the body clockwise (policy/contracts/quadrotor.h).
 X_SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
@@ -283,8 +283,8 @@ class Model:
         if log.acceleration is None:
             assert log.velocity is not None
             assert self._air is not None
-            halves = log.attitude[1:] + log.attitude[:-1] * continuous_signs(log.attitude)
-            self._up = turn(halves, np.array([0.0, 0.0, 1.0]))
+            attitude = nearest_signs(log.attitude)
+            self._up = turn(attitude[1:] + attitude[:-1], np.array([0.0, 0.0, 1.0]))
             self._fallen = np.outer(self._time, [0.0, 0.0, -GRAVITY_M_S2])
             axes = np.eye(3)[:, None, :] * self._air[None, :, :]
             self._resisted = [self._integral(turn(log.attitude, part)) for part in axes]
@@ -363,7 +363,7 @@ class Model:
                 speed -= value * resisted
             assert log.velocity is not None
             if log.rotor_speeds is not None and theta[P.FORCE_DELAY]:
-                speed = shifted(speed, log.time_s, theta[P.FORCE_DELAY])
+                speed = interpolated(log.time_s - theta[P.FORCE_DELAY], log.time_s, speed)
             other = log.velocity - speed
         turning = log.angular_velocity - self.rates(theta, motion)
         result: Array = np.concatenate([other, turning], axis=1).T
@@ -382,7 +382,8 @@ class Model:
             for column, first in zip(lines.T, force[0], strict=True)
         ]
         slow = np.concatenate([force[:1], np.stack(later, axis=1)])
-        return shifted(slow, self.log.time_s, theta[P.FORCE_DELAY])
+        time_s = self.log.time_s
+        return interpolated(time_s - theta[P.FORCE_DELAY], time_s, slow)
 
     def settled(self, theta: Array) -> Array:
         """Return the differences after the rotors have settled."""
@@ -457,21 +458,9 @@ def integral(values: Array, time_s: Array) -> Array:
     return result
 
 
-def shifted(values: Array, time_s: Array, delay_s: float) -> Array:
-    """Return [row, n] values as they are after a delay."""
-    at = time_s - delay_s
-    return np.stack([np.interp(at, time_s, column) for column in values.T], axis=1)
-
-
 def summed(steps: Array) -> Array:
     """Return the sums before the first and after each of [step, n] steps."""
     return np.pad(np.cumsum(steps, axis=0), ((1, 0), (0, 0)))
-
-
-def continuous_signs(q: Array) -> Array:
-    """Return the signs by which each of the two quaternions of an attitude is the one near its
-    successor."""
-    return np.where((q[1:] * q[:-1]).sum(axis=1, keepdims=True) < 0.0, -1.0, 1.0)
 
 
 def turn(q: Array, v: Array) -> Array:

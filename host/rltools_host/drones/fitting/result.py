@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.drones.fitting.fit import DRAGS, Fit
-from rltools_host.drones.fitting.model import GRAVITY_M_S2, P
+from rltools_host.drones.fitting.formats import GRAVITY_M_S2
+from rltools_host.drones.fitting.model import P
 
 Array = NDArray[np.float64]
 
@@ -142,8 +143,7 @@ class FitResult:
         """Return what measured rotor speeds show beside an airframe's settings."""
         fit = self.fit
         assert fit.greatest_rad_s is not None
-        square = fit.greatest_rad_s**2
-        source = FITTED if fit.knows_greatest else ASSUMED
+        square, source = fit.greatest_rad_s**2, self._greatest
         values = [
             self._value("thrust / (mass speed^2)", "m", scaled(part(P.THRUST), 1.0 / square), True),
             Value("greatest speed of a rotor", "rad/s", fit.greatest_rad_s, source=source),

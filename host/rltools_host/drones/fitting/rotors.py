@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.drones.fitting.formats import interpolated
+
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -83,8 +85,7 @@ def motions(
 def measured_motion(time_s: Array, measured: Array, p: RotorParameters) -> RotorMotion:
     """Return the motion of rotors whose speeds were measured [row, 4], as fractions; between rows
     they lie on a line."""
-    at = time_s - p.latency_s
-    w = np.stack([np.interp(at, time_s, column) for column in measured.T], axis=1)
+    w = interpolated(time_s - p.latency_s, time_s, measured)
     dt = np.diff(time_s)[:, None]
     sums = w[1:] + w[:-1]
     squares = (sums**2 - w[1:] * w[:-1]) / 3.0

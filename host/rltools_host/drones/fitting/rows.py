@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.drones.fitting.formats import interpolated, nearest_signs
 from rltools_host.drones.fitting.log import FlightLog
 
 Array = NDArray[np.float64]
@@ -60,12 +61,6 @@ def fresh_rows(values: Array) -> Indices:
     return np.concatenate([[0], np.flatnonzero(fresh) + 1])
 
 
-def between(time_s: Array, values: Array, fresh: Indices) -> Array:
-    """Return the values on lines between the fresh rows: [row, n]."""
-    columns = [np.interp(time_s, time_s[fresh], column[fresh]) for column in values.T]
-    return np.stack(columns, axis=1)
-
-
 def lines_where_held(log: FlightLog) -> FlightLog:
     changed: dict[str, Array] = {}
     notes = []
@@ -85,11 +80,11 @@ def lines_where_held(log: FlightLog) -> FlightLog:
             continue
         if name == "attitude":
             values = nearest_signs(values)
-        parts = [
-            between(log.time_s, column[:, None], rows)
+        columns = [
+            np.interp(log.time_s, log.time_s[rows], column[rows])
             for column, rows in zip(values.T, each, strict=True)
         ]
-        result = np.hstack(parts)
+        result = np.stack(columns, axis=1)
         if name == "attitude":
             result /= np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-9)
         changed[name] = result
@@ -100,18 +95,11 @@ def lines_where_held(log: FlightLog) -> FlightLog:
     return with_arrays(log, changed, *notes) if changed else log
 
 
-def nearest_signs(q: Array) -> Array:
-    """Return the quaternions, each with the sign that is nearest to the one before."""
-    flips = np.where((q[1:] * q[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
-    result: Array = q * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
-    return result
-
-
 # -- missing rows ----------------------------------------------------------------------------------
 
 
 def without_gaps(log: FlightLog) -> FlightLog:
-    """Return the longest part without a gap, if it is long enough."""
+    """Return the longest part without a gap; raise DamagedFileError unless it is long enough."""
     steps, usual = np.diff(log.time_s), log.step_s
     gaps = steps > max(WIDEST_GAP * usual, usual + 0.003)
     hidden = jumps(log) & ~gaps
@@ -122,18 +110,20 @@ def without_gaps(log: FlightLog) -> FlightLog:
     longest = int(np.argmax(log.time_s[edges[1:] - 1] - log.time_s[edges[:-1]]))
     rows = slice(int(edges[longest]), int(edges[longest + 1]))
     kept_s = float(log.time_s[rows.stop - 1] - log.time_s[rows.start])
-    if kept_s < SHORTEST_S:
-        if hidden.any():
-            row = int(np.argmax(hidden)) + 1
-            raise log.fault(
-                "the attitude turns from the row before as it cannot by the angular velocity: rows "
-                f"were left out there and time_s numbered anew ({hidden.sum()} times): write the "
-                "time of each row as it was recorded",
-                row,
-            )
-        return log  # which the checks refuse
-    kind = "rows were left out and numbered anew" if hidden.any() else "nothing was recorded"
     row = int(cuts[0])
+    if kept_s < SHORTEST_S:
+        kind = (
+            "the attitude turns from the row before as it cannot by the angular velocity: rows "
+            "were left out there and time_s numbered anew"
+            if hidden[row - 1]
+            else f"nothing was recorded for {steps[row - 1]:.3g} s before it, where rows are "
+            f"{usual:.3g} s apart"
+        )
+        raise log.fault(
+            f"{kind} (in {len(cuts)} places): keep a part of {SHORTEST_S:g} s or more without gaps",
+            row,
+        )
+    kind = "rows were left out and numbered anew" if hidden.any() else "nothing was recorded"
     return rows_of(
         log,
         rows,
@@ -187,7 +177,7 @@ def filled(log: FlightLog) -> FlightLog:
         values = getattr(log, name)
         if values is not None:
             values = nearest_signs(values) if name == "attitude" else values
-            arrays[name] = between_times(time_s, log.time_s, values)
+            arrays[name] = interpolated(time_s, log.time_s, values)
     if log.commands is not None:
         new = np.append(first, len(steps))
         commands = log.commands[new]
@@ -198,10 +188,6 @@ def filled(log: FlightLog) -> FlightLog:
     count = int((number - 1).sum())
     note = f"{count} of {len(time_s)} rows are missing, and were filled with lines"
     return with_arrays(log, arrays, note)
-
-
-def between_times(at: Array, time_s: Array, values: Array) -> Array:
-    return np.stack([np.interp(at, time_s, column) for column in values.T], axis=1)
 
 
 # -- long logs -------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from rltools_host.drones.fitting.agreement import (
     ACCELERATION_CAUSES,
     CAUSES,
     DEGREE_CAUSES,
-    PLAINLY,
     SAME_RATIO,
     SPEED_CAUSES,
     Match,
@@ -23,16 +22,16 @@ from rltools_host.drones.fitting.agreement import (
     Reading,
     Windows,
     cause_of,
-    chosen,
     match,
 )
+from rltools_host.drones.fitting.formats import GRAVITY_M_S2
 from rltools_host.drones.fitting.log import ACCELERATION, ANGULAR_VELOCITY, VELOCITY, FlightLog
-from rltools_host.drones.fitting.model import GRAVITY_M_S2, back, integral, turn
+from rltools_host.drones.fitting.model import back, integral, turn
 
 Array = NDArray[np.float64]
 
 TURNING_WINDOW_S = 0.1
-SMALLEST_TURNING_RAD = 0.01  # standard deviation in a window, that says something
+SMALLEST_TURNING_RAD = 0.01
 VELOCITY_WINDOW_S = 0.4
 SMALLEST_SPEED_CHANGE_M_S = 0.1
 RATE_DELAY_S, VELOCITY_DELAY_S = 0.03, 0.05  # that may be
@@ -49,33 +48,32 @@ def check_agreement(log: FlightLog) -> list[str]:
     checked."""
     turning, turned, notes = check_turning(log)
     wrong = turning.wrong_axes(turned)
-    moving = check_moving(log, notes) if log.velocity is not None else None
-    if moving is None:
-        notes.append(
+    if log.velocity is None:
+        if wrong:
+            raise log.fault(turning.scale_fault(turned, wrong))
+        check_gravity_scale(log)
+        return [
+            *notes,
             "without velocity_* the accelerometer's order, signs of x and y and delay are not "
-            "checked"
-        )
-    else:
-        pair, moved = moving
-        wrong_there = pair.wrong_axes(moved)
-        if wrong and wrong_there:
-            ratio = float(np.median(list(wrong.values())))
-            other = float(np.median(list(wrong_there.values())))
-            if 1.0 / SAME_RATIO < ratio * other < SAME_RATIO:
-                raise log.fault(
-                    f"{turning.what} is {ratio:.3g} times what {turning.by_says}, and {pair.what} "
-                    f"{other:.3g} times what {pair.by_says}: time_s runs {ratio:.3g} times as fast "
-                    "as the clock, divide it by that"
-                )
+            "checked",
+        ]
+    moving, moved, more = check_moving(log)
+    wrong_there = moving.wrong_axes(moved)
+    if wrong and wrong_there:
+        ratio = float(np.median(list(wrong.values())))
+        other = float(np.median(list(wrong_there.values())))
+        if 1.0 / SAME_RATIO < ratio * other < SAME_RATIO:
+            raise log.fault(
+                f"{turning.what} is {ratio:.3g} times what {turning.by_says}, and {moving.what} "
+                f"{other:.3g} times what {moving.by_says}: time_s runs {ratio:.3g} times as fast "
+                "as the clock, divide it by that"
+            )
     if wrong:
         raise log.fault(turning.scale_fault(turned, wrong))
     check_gravity_scale(log)
-    if moving is not None:
-        pair, moved = moving
-        if wrong_there := pair.wrong_axes(moved):
-            raise log.fault(pair.scale_fault(moved, wrong_there))
-        notes += check_sides(log, moved.delay_s)
-    return notes
+    if wrong_there:
+        raise log.fault(moving.scale_fault(moved, wrong_there))
+    return notes + more + check_sides(log, moved.delay_s)
 
 
 # -- attitude and gyroscope ------------------------------------------------------------------------
@@ -99,25 +97,15 @@ def check_turning(log: FlightLog) -> tuple[Pair, Match, list[str]]:
         "the attitude's change",
         "turn",
         "both are of the same body, x forward, y left, z up, in rad/s and as w x y z",
+        Windows(log, TURNING_WINDOW_S),
+        SMALLEST_TURNING_RAD,
         RATE_DELAY_S,
         LARGEST_RATIO,
         "rad",
         (*DEGREE_CAUSES, *CAUSES),
     )
-    windows = Windows(log, TURNING_WINDOW_S)
     curve = integral(log.angular_velocity, log.time_s)
-    reading, notes = chosen(list(turning_readings(log, windows, curve)))
-    found = reading.match
-    measured = windows.change(curve, found.delay_s).std(axis=0)
-    if not any(found.seen):
-        if measured.max() > PLAINLY * SMALLEST_TURNING_RAD:
-            raise log.fault(
-                f"the angular velocity turns by {measured.max():.2g} rad in {TURNING_WINDOW_S} s "
-                f"and the attitude does not: {pair.frame}"
-            )
-        return pair, found, ["it hardly turns: attitude and angular velocity are not checked"]
-    pair.require_frame(reading)
-    return pair, found, notes + pair.require_axes(found, measured, SMALLEST_TURNING_RAD)
+    return pair, *pair.compared(turning_readings(log, pair.windows, curve), curve)
 
 
 def turning_readings(log: FlightLog, windows: Windows, curve: Array) -> Iterator[Reading]:
@@ -145,10 +133,12 @@ WORLD_FORCE = (
 )
 
 
-def check_moving(log: FlightLog, notes: list[str]) -> tuple[Pair, Match] | None:
+def check_moving(log: FlightLog) -> tuple[Pair, Match, list[str]]:
     assert log.velocity is not None
-    by = "the attitude's lean" if log.acceleration is None else "acceleration and attitude"
-    ratio = LARGEST_RATIO_OF_LEAN if log.acceleration is None else LARGEST_RATIO
+    by, ratio, axes, notes = "acceleration and attitude", LARGEST_RATIO, 3, list[str]()
+    if log.acceleration is None:
+        by, ratio, axes = "the attitude's lean", LARGEST_RATIO_OF_LEAN, 2
+        notes = [f"without acceleration_* {VELOCITY[2]} is not checked"]
     pair = Pair(
         log,
         VELOCITY,
@@ -156,31 +146,15 @@ def check_moving(log: FlightLog, notes: list[str]) -> tuple[Pair, Match] | None:
         by,
         "change",
         "it is the world's, z up, with the x and y that the attitude turns to, in m/s",
+        Windows(log, VELOCITY_WINDOW_S),
+        SMALLEST_SPEED_CHANGE_M_S,
         VELOCITY_DELAY_S,
         ratio,
         "m/s",
         (*SPEED_CAUSES, *CAUSES),
     )
-    windows = Windows(log, VELOCITY_WINDOW_S)
-    reading, unsure = chosen(list(moving_readings(log, windows)))
-    found = reading.match
-    measured = windows.change(log.velocity, found.delay_s).std(axis=0)
-    if not any(found.seen):
-        if measured.max() > PLAINLY * SMALLEST_SPEED_CHANGE_M_S:
-            raise log.fault(
-                f"the velocity changes by {measured.max():.2g} m/s in {VELOCITY_WINDOW_S} s, and "
-                f"{pair.by_says} nothing of it: {pair.frame}"
-            )
-        notes.append(f"it hardly changes its velocity: that is not checked against {by}")
-        return pair, found
-    pair.require_frame(reading)
-    notes += unsure
-    if log.acceleration is None:
-        notes.append(f"without acceleration_* {VELOCITY[2]} is not checked")
-        notes += pair.require_axes(found, measured, SMALLEST_SPEED_CHANGE_M_S, axes=2)
-    else:
-        notes += pair.require_axes(found, measured, SMALLEST_SPEED_CHANGE_M_S)
-    return pair, found
+    found, unsure = pair.compared(moving_readings(log, pair.windows), log.velocity, axes)
+    return pair, found, unsure + notes
 
 
 def moving_readings(log: FlightLog, windows: Windows) -> Iterator[Reading]:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from quadrotor_fit import NAMES, columns_of
 from quadrotor_flight import Array
 from rltools_host.commands import cli
-from rltools_host.drones.fitting import checks
 from rltools_host.drones.fitting.checks import check_log
 from rltools_host.drones.fitting.formats import LARGEST_FILE
 from rltools_host.drones.fitting.log import FlightLog, read_log
@@ -94,10 +93,14 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
         (TEXT.replace(",", ";"), "separated by semicolons or tabs: write commas"),
         (TEXT.replace("time_s", "time_ms", 1), "the column time_s is missing: did you mean time_m"),
         (
-            TEXT.replace("angular_velocity_z_rad_s", "gyro", 1),
-            "angular_velocity_z_rad_s is missing",
+            TEXT.replace("acceleration_", "a_").replace(",velocity_", ",v_"),
+            "neither acceleration_x_m_s2 (of an acc",
         ),
         (TEXT.replace("speed_", "m_"), "the commands are missing: name them thrust_front_right"),
+        (
+            TEXT.replace("speed_rear_left", "thrust_rear_left", 1),
+            "the column thrust_front_right is missing",
+        ),
         (TEXT.replace("speed_rear_left", "speed_rear_right", 1), "speed_rear_right is there twice"),
         ("\n".join(LINES[:150]), "has 149 rows: at least 200 are needed"),
         (TEXT[: len(TEXT) // 2 + 7], "values and the header 18: the file is cut off or damaged"),
@@ -114,12 +117,6 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
 )
 def test_files_that_are_no_log(tmp_path: Path, text: str | bytes, reason: str) -> None:
     assert reason in sentence_of(tmp_path / "log.csv", text)
-
-
-def test_without_any_sensor_of_thrust(tmp_path: Path) -> None:
-    text = TEXT.replace("acceleration_", "a_").replace("velocity_x_m_s", "v")
-    text = text.replace("velocity_y_m_s", "vy").replace("velocity_z_m_s", "vz")
-    assert "neither acceleration_x_m_s2 (of an acc" in sentence_of(tmp_path / "log.csv", text)
 
 
 def test_what_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,10 +193,6 @@ def row(name: str, place: int, value: float) -> Callable[[Columns], None]:
     return change
 
 
-def gap(table: Columns) -> None:
-    table["time_s"][700:] += 0.4
-
-
 def saturated(table: Columns) -> None:
     table[COMMANDS[2]][:900] = 1.0
 
@@ -216,10 +209,6 @@ def still(name: str, value: float) -> Callable[[Columns], None]:
     return change
 
 
-def no_gravity(table: Columns) -> None:
-    table[FORCES[2]] -= 9.81
-
-
 def other_rates(table: Columns) -> None:
     for name in RATES:
         table[name] = np.roll(table[name], 500)
@@ -231,26 +220,16 @@ def north_east_down(table: Columns) -> None:
 
 
 WRONG: list[Case] = [
-    (gap, "line 702: nothing was recorded for 0.406 s before it, where rows are 0.006 s apart"),
-    (row("time_s", 50, 0.1), "line 52: it has an earlier time than that"),
-    (times(1e3, "time_s"), "its rows are 6 s apart: if time_s is in milliseconds, divide it"),
-    (times(1e6, "time_s"), "are 6000 s apart: if time_s is in microseconds, divide it"),
-    (times(10.0, "time_s"), "its rows are 0.06 s apart: 0.02 s is the most"),
-    (times(0.1, "time_s"), "it lasts 1 s: 4 s in the air are the least"),
+    (row("time_s", 50, 0.1), "line 52: it has no later time than the row before"),
+    (times(1e3, "time_s"), "its rows are 6 s apart: 0.02 s is the most"),
+    (times(0.1, "time_s"), "it lasts 1.05 s: 4 to 600 s in the air are needed"),
     (
         times(180.0 / np.pi, *RATES),
         "rad/s is more than any flight has: degrees a second are divided",
     ),
-    (times(1.0 / 9.81, *FORCES), "are 1 m/s^2 long on average: if they are in g, multiply"),
-    (no_gravity, "if gravity was taken off, leave it in"),
-    (times(1000.0, *FORCES), "is more than any flight has: mm/s^2 are divided by 1000"),
-    (
-        times(3.0, *FORCES),
-        "its accelerations are 29.6 m/s^2 long on average, 3.02 times gravity's",
-    ),
+    (times(1.0 / 9.81, *FORCES), "0.103 times gravity's 9.81: in g? multiply by 9.81; gravity is"),
     (times(-1.0, FORCES[1], FORCES[2]), "acceleration_z is -9.9 m/s^2 on average: z is up"),
-    (times(65535.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 65535"),
-    (times(-1.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
+    (times(65535.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: scale the commands from"),
     (times(2.0, *ATTITUDE), "line 2: the attitude's length is 2 and not 1"),
     (
         moved(*zip(ATTITUDE, (*ATTITUDE[1:], ATTITUDE[0]), strict=True)),
@@ -262,8 +241,7 @@ WRONG: list[Case] = [
     (north_east_down, "the velocity is of another frame than acceleration and attitude say"),
     (saturated, "the rear left rotor's command is at its limit, mostly 1, in 51 % of the rows"),
     (still_commands, "its commands do not change: it is not of a flight"),
-    (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows, and others"),
-    (still(RATES[0], 0.0), "angular_velocity_x_rad_s is 0 in all rows: write the measurement"),
+    (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows: write those"),
     (still(SPEEDS[2], 0.0), "z_m_s is 0 in all rows: write the measurements, or leave veloc"),
 ]
 
@@ -280,19 +258,6 @@ def test_what_is_wrong_is_named(
     assert "\n" not in str(caught.value)
 
 
-def test_gentle_turns_in_degrees_are_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checks, "LARGEST_RATE_RAD_S", 200.0)
-    table = columns()
-    times(180.0 / np.pi, *RATES)(table)
-    with pytest.raises(
-        DamagedFileError,
-        match=r"is 57\.2 times what .* says: degrees where radians are expected",
-    ):
-        check_log(log_of(tmp_path / "log.csv", table))
-
-
 def test_the_other_quaternion_of_an_attitude_is_the_same(tmp_path: Path) -> None:
     table = columns()
     for name in ATTITUDE:
@@ -300,7 +265,7 @@ def test_the_other_quaternion_of_an_attitude_is_the_same(tmp_path: Path) -> None
     check_log(log_of(tmp_path / "log.csv", table))
 
 
-# -- 30 logs whose sensors contradict each other ---------------------------------------------------
+# -- logs whose sensors contradict each other ------------------------------------------------------
 
 
 def late(seconds: float, *names: str) -> Callable[[Columns], None]:
@@ -342,10 +307,7 @@ DELAYED = "is {} than {} stamp each with the time at which it was measured"
 
 
 CONTRADICTIONS: list[Case] = [
-    (times(0.001, *RATES), GYRO.format("0.000998", "divided by 1000 once too often")),
     (times(np.pi / 180, *RATES), GYRO.format("0.0174", "radians that were taken for degrees")),
-    (times(0.5, *RATES), GYRO.format("0.499", "another full scale of the sensor")),
-    (times(2.0, *RATES), GYRO.format("2", "another full scale of the sensor")),
     (times(1.3, *RATES), GYRO.format("1.3", "of no unit that is known here; divide by 1.3")),
     (times(0.75, *RATES), GYRO.format("0.748", "of no unit that is known here")),
     (times(np.pi / 180, RATES[2]), "angular_velocity_z_rad_s is 0.0173 times what the attit"),
@@ -363,16 +325,12 @@ CONTRADICTIONS: list[Case] = [
         "be x y z w and the attitude seems to turn the world's vectors into the body",
     ),
     (times(0.5, *FORCES), WEIGHS.format("0.501")),
-    (times(2.0, *FORCES), WEIGHS.format("2")),
     (times(0.8, *FORCES), WEIGHS.format("0.801")),
     (times(9.81, *FORCES), "9.87 times gravity's 9.81: multiplied by 9.81 once too often"),
-    (times(0.001, *FORCES), "0.00101 times gravity's 9.81: divided by 1000 once too often"),
     (swapped(FORCES[0], FORCES[2]), "acceleration_x_m_s2 has gravity (9.9 m/s^2 on average)"),
     (turned(FORCES, False), "the acceleration seems to be of the world's axes: write the body"),
     (late(0.1, *FORCES), DELAYED.format("100 ms earlier", "acceleration and attitude say:")),
-    (times(0.001, *SPEEDS), MOVES.format("0.00103", "divided by 1000 once too often")),
     (times(0.01, *SPEEDS), MOVES.format("0.0103", "divided by 100 once too often")),
-    (times(0.5, *SPEEDS), MOVES.format("0.514", "another full scale of the sensor")),
     (times(3.6, *SPEEDS), MOVES.format("3.7", "km/h where m/s are expected")),
     (times(0.01, SPEEDS[2]), "velocity_z_m_s is 0.0102 times what acceleration and attitude"),
     (times(-1.0, SPEEDS[2]), "(velocity_z_m_s follows minus z)"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,9 +74,9 @@ def test_of_a_log_with_a_gap_the_longest_part_is_used() -> None:
     check_log(found)
     short = rows(LOG, np.r_[0:500, 620:1100, 1200:1750])
     with pytest.raises(
-        DamagedFileError, match=r"nothing was recorded for 0\.726 s before it, and 1"
+        DamagedFileError, match=r"nothing was recorded for 0\.726 s before it.*in 2 places"
     ):
-        check_log(prepared(short))
+        prepared(short)
 
 
 def test_rows_that_were_numbered_anew_are_seen_by_the_attitude() -> None:
@@ -121,13 +120,3 @@ def test_the_liveliest_part_of_a_long_log() -> None:
     assert len(found.time_s) == MAX_ROWS
     assert found.lines[0] > 4000 - len(LOG.time_s)
     assert f"the liveliest 90 s of {long.duration_s:.0f} s, lines" in found.notes[0]
-
-
-def test_numbers_are_read_as_floats_are(tmp_path: Path) -> None:
-    """The quick reader and the one that names what is wrong."""
-    text = (TREE.root / "examples" / "fit" / "flight.csv").read_text()
-    slow = tmp_path / "slow.csv"
-    slow.write_text(text.replace("time_s,", '"time_s",', 1))
-    found = read_log(slow)
-    for name in NAMES:
-        np.testing.assert_array_equal(getattr(found, name), getattr(LOG, name))
