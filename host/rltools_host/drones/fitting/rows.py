@@ -7,6 +7,7 @@ the longest part is kept. Each is told in a note.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -27,7 +28,7 @@ MAX_IRREGULAR = 0.1  # part of the steps
 JUMP, SMALLEST_JUMP_RAD = 12.0, 0.05  # of the usual difference of attitude and gyroscope
 IMPOSSIBLE = 1.5  # times the turn of a row at the greatest angular velocity
 SHORTEST_S = 4.0
-MAX_ROWS = 15_000  # that are fitted: a minute at 250 a second
+MAX_ROWS = 15_000  # that are fitted: a minute at 250 a second, but no less than SHORTEST_S
 ARRAYS = ("attitude", "angular_velocity", "acceleration", "velocity", "rotor_speeds")
 
 
@@ -196,11 +197,12 @@ def filled(log: FlightLog) -> FlightLog:
 def liveliest(log: FlightLog) -> FlightLog:
     """Return the part of a long log that moves the most: as the battery sags, a whole one is not of
     one drone, and more rows add little."""
-    if len(log.time_s) <= MAX_ROWS:
+    count = max(MAX_ROWS, math.ceil(SHORTEST_S / log.step_s) + 1)
+    if len(log.time_s) <= count:
         return log
     squares = np.cumsum((log.angular_velocity**2).sum(axis=1))
-    start = int(np.argmax(squares[MAX_ROWS:] - squares[:-MAX_ROWS])) + 1
-    rows = slice(start, start + MAX_ROWS)
+    start = int(np.argmax(squares[count:] - squares[:-count])) + 1
+    rows = slice(start, start + count)
     seconds = float(log.time_s[rows.stop - 1] - log.time_s[start])
     return rows_of(
         log,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rltools_host.drones.fitting.checks import check_log
+from rltools_host.drones.fitting.checks import check_log, check_time
 from rltools_host.drones.fitting.log import FlightLog, read_log
 from rltools_host.drones.fitting.rows import MAX_ROWS, liveliest, prepared
 from rltools_host.errors import DamagedFileError
@@ -120,3 +120,5 @@ def test_the_liveliest_part_of_a_long_log() -> None:
     assert len(found.time_s) == MAX_ROWS
     assert found.lines[0] > 4000 - len(LOG.time_s)
     assert f"the liveliest 90 s of {long.duration_s:.0f} s, lines" in found.notes[0]
+    # Of 4,000 rows a second 3.75 s were kept, and refused as too few.
+    check_time(liveliest(replace(long, time_s=2.5e-4 * np.arange(len(kept)))))
