@@ -97,6 +97,10 @@ class Script:
     wrong: Wrong = field(default_factory=Wrong)
 
 
+def custom_mode(mode: Mode) -> int:
+    return mode.main << 16 | mode.sub << 24
+
+
 class ScriptedPx4:
     def __init__(self, script: Script | None = None) -> None:
         self.script = script = script or Script()
@@ -201,7 +205,7 @@ class ScriptedPx4:
             signals = [1000.0 + 1000.0 * model.collective] * 4 + [0.0] * 28
             return [d.MAVLink_actuator_output_status_message(ms * 1000, 16, signals)]
         if name == "CURRENT_MODE":
-            return [d.MAVLink_current_mode_message(0, model.mode.number, 0)]
+            return [d.MAVLink_current_mode_message(0, custom_mode(model.mode), 0)]
         return []
 
     def _heartbeat(self) -> Any:
@@ -209,7 +213,7 @@ class ScriptedPx4:
         base |= d.MAV_MODE_FLAG_SAFETY_ARMED * self.model.armed
         base |= d.MAV_MODE_FLAG_HIL_ENABLED * self.model.hil_flag
         return d.MAVLink_heartbeat_message(
-            *(d.MAV_TYPE_QUADROTOR, self.script.autopilot, base, self.model.mode.number),
+            *(d.MAV_TYPE_QUADROTOR, self.script.autopilot, base, custom_mode(self.model.mode)),
             *(d.MAV_STATE_FLIGHT_TERMINATION if self.model.is_terminated else 4, 3),
         )
 
@@ -305,7 +309,8 @@ class ScriptedPx4:
         modes = [(HOLD, b""), (Mode(4, 11), b"Somebody's mode"), (POLICY, b"RL Policy")]
         modes = modes if self.script.has_module else modes[:2]
         for index, (mode, name) in enumerate(modes, 1):
-            self.send(d.MAVLink_available_modes_message(len(modes), index, 0, mode.number, 0, name))
+            head = (len(modes), index, 0, custom_mode(mode))
+            self.send(d.MAVLink_available_modes_message(*head, 0, name))
 
     def _parameter(self, name: Any) -> None:
         name = name.decode() if isinstance(name, bytes) else name

@@ -167,21 +167,15 @@ class Px4Vehicle:
         """Return HEARTBEAT's flag: it was started with a simulator."""
         return bool(self.base_mode & self.dialect.MAV_MODE_FLAG_HIL_ENABLED)
 
-    def reason(self, within_s: float = RECENT_S) -> str:
-        """Return its last warning within this time, as a clause; empty where there is none."""
-        since = self.clock() - within_s
+    def reason(self) -> str:
+        """Return its last recent warning, as a clause; empty where there is none."""
+        since = self.clock() - RECENT_S
         warnings = [
             text.text
             for at, text in self.texts
             if at >= since and text.severity <= SEVERITY_WARNING
         ]
         return f' (it says "{warnings[-1]}")' if warnings else ""
-
-    def last_text_at(self, start: str) -> float:
-        """Return when it last sent a text with this beginning."""
-        return max(
-            (at for at, text in self.texts if text.text.startswith(start)), default=-math.inf
-        )
 
     def last_text(self, start: str, within_s: float) -> str | None:
         """Return the last text within this time that begins so; None where there is none."""
@@ -265,9 +259,7 @@ class Px4Vehicle:
             self.dialect.MAVLink_command_long_message(*self.target, number, attempt, *values)
         )
 
-    def go_to(
-        self, position: GlobalPosition, what: str, guard: Callable[[], None] = lambda: None
-    ) -> None:
+    def go_to(self, position: GlobalPosition, what: str, guard: Callable[[], None]) -> None:
         """Hold at a position: MAV_CMD_DO_REPOSITION, whose degrees need more digits than a float
         has."""
         d = self.dialect
@@ -315,7 +307,7 @@ class Px4Vehicle:
         name = names[result].name.removeprefix("MAV_RESULT_").lower().replace("_", " ")
         return RefusedError(f"{self.name} refuses {what}: {name}{self.reason()}")
 
-    def set_mode(self, mode: Mode, guard: Callable[[], None] = lambda: None) -> None:
+    def set_mode(self, mode: Mode, guard: Callable[[], None]) -> None:
         """Change PX4's mode, and wait until it has changed."""
         what = f"to change to the mode {mode}"
         custom = float(self.dialect.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)

@@ -263,12 +263,9 @@ class Px4Flight:
 
     def _assume(self, what: str, missing: Sequence[str], how: str) -> None:
         """Note what the prediction assumes where the vehicle does not report it."""
-        missing_names = " and ".join(
-            (", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing
-        )
         self.result.notes.append(
             f"assumed for the prediction: {what}, because {self.vehicle.name} does not report its "
-            f"{missing_names}; state it by {how}"
+            f"{', '.join(missing)}; state it by {how}"
         )
 
     def _listen(self) -> None:

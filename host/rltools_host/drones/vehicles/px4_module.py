@@ -196,9 +196,7 @@ class Px4Policies:
                 return match[2]
         return "it does not say of itself that it is"
 
-    def set_target(
-        self, offset_m: tuple[float, float, float], guard: Callable[[], None] = lambda: None
-    ) -> None:
+    def set_target(self, offset_m: tuple[float, float, float], guard: Callable[[], None]) -> None:
         """Set the target for the next entry of the mode: its offset from the vehicle in the
         contract's frame, to whole centimeters."""
         words = " ".join(f"{value:.2f}" for value in offset_m)

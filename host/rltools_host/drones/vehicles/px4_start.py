@@ -256,11 +256,11 @@ class StartFlight:
         """Raise RefusedError where the module has ended the policy's flight, and PX4 stays in the
         mode."""
         vehicle = self._vehicle
-        ended_at = vehicle.last_text_at(MODE_NAME)
-        if self._asked_at < ended_at < vehicle.clock() - STUCK_S:
+        text = vehicle.last_text(MODE_NAME, vehicle.clock() - self._asked_at)
+        if text is not None and vehicle.last_text(MODE_NAME, STUCK_S) is None:
             raise RefusedError(
                 f"the module of {vehicle.name} ended the flight, and PX4 stays in its mode "
-                f'(it says "{vehicle.last_text(MODE_NAME, math.inf)}")'
+                f'(it says "{text}")'
             )
 
     def _note_fail_safe(self) -> None:

@@ -37,10 +37,6 @@ class Mode(NamedTuple):
         return cls(custom_mode >> 16 & 0xFF, custom_mode >> 24 & 0xFF)
 
     @property
-    def number(self) -> int:
-        return self.main << 16 | self.sub << 24
-
-    @property
     def is_piloted(self) -> bool:
         """Return whether a pilot's sticks fly it: nobody else may then."""
         return self.main in PILOTED

@@ -18,7 +18,7 @@ from rltools_host.drones.vehicles.px4_flight import Px4Flight, Px4Request, carry
 from rltools_host.drones.vehicles.px4_module import Px4Policies
 from rltools_host.drones.vehicles.px4_result import FlightResult
 from rltools_host.drones.vehicles.px4_start import STARTS
-from rltools_host.drones.vehicles.px4_state import HOLD, LAND, Mode
+from rltools_host.drones.vehicles.px4_state import HOLD, LAND
 from rltools_host.errors import (
     BoardMismatchError,
     Interrupted,
@@ -144,40 +144,17 @@ def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target() -> None:
     np.testing.assert_allclose(flight.model.target, target, atol=0.03)
 
 
-def test_the_prediction_is_beside_the_flight() -> None:
-    asked: list[Any] = []
-
-    def predictor(settings: Any, signals: Any) -> Any:
-        asked.append(settings)
-        np.testing.assert_allclose(signals(np.array((0.0, 0.6, 1.0))), (0, np.sqrt(0.6), 1))
-        return predict
+def test_a_prediction_is_made_on_the_ground() -> None:
+    """It may take its time."""
 
     def predict(first: Any, times: Any) -> Any:
-        assert flight.is_on_the_ground()  # it may take its time
-        asked.append((first, times))
+        assert flight.is_on_the_ground()
         return np.outer(np.exp(-times), first)
 
-    parameters = {"THR_MDL_FAC": 1.0}
-    script = Script(parameters=parameters)
-    flight = Flight(script, starts=2, predictor=predictor, settings={"mass_kg": 2.0})
+    flight = Flight(starts=2, predictor=lambda *_: predict)
     result = flight.fly()
-    settings, *starts = asked
-    # The vehicle's own parameters, and over them what was given.
-    assert result.predicted_with == {**settings, **parameters}
     assert not result.notes
-    assert settings["mass_kg"] == 2.0
-    assert settings["inertia_z"] == pytest.approx(3e4)
-    assert settings["lag_up_s"] == pytest.approx(0.1)
-    start = result.starts[1]
-    assert start.series is not None
-    np.testing.assert_array_equal(starts[1][0], start.series.rows[0])
-    np.testing.assert_array_equal(starts[1][1], start.series.times_s)
-    assert start.predicted is not None
-    assert start.predicted.success
-    assert start.max_apart_m is not None
-    assert 0.0 < start.max_apart_m < 0.5
-    document = start.document(with_series=True)
-    assert document["prediction"]["rows"][0][0] == pytest.approx(start.offset_m[0], abs=0.06)
+    assert all(start.prediction is not None for start in result.starts)
 
 
 def test_a_prediction_that_cannot_be_is_refused_on_the_ground() -> None:
@@ -614,14 +591,9 @@ def test_starts_lie_within_what_the_policy_may_be_handed() -> None:
     assert flight.said[1].startswith("starts up to 0.16 m from the target, not 1 m")
 
 
-@pytest.mark.parametrize("mode", [POLICY, LAND, None])
-def test_ctrl_c_lands_it(mode: Mode | None) -> None:
+def test_ctrl_c_lands_it() -> None:
     flight = Flight()
-    flight.link.interrupt_when = lambda vehicle: (
-        vehicle.model.mode == mode
-        if mode is not None
-        else vehicle.model.armed and vehicle.model.position[2] < GROUND[2] - 2.0
-    )
+    flight.link.interrupt_when = lambda vehicle: vehicle.model.mode == POLICY
     text = flight.fails(Interrupted)
     assert text == f"interrupted{LANDED}"
     assert flight.is_on_the_ground()

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from rltools_host.documents import Unfit
-from rltools_host.drones.flight.result import Measures, Series
-from rltools_host.drones.vehicles import px4_result
 from rltools_host.drones.vehicles.px4_result import (
-    DONE,
-    FlightResult,
     Moment,
-    StartResult,
     StoredSeries,
     angle_deg,
     measure_hand_back,
@@ -112,34 +106,10 @@ def test_what_is_not_a_number_is_left_out() -> None:
     assert result.is_bumpless
 
 
-# -- what a flight came to -------------------------------------------------------------------------
-
-WELL, BADLY = Measures(True, 0.0604, 0.714, 0.5), Measures(False, 0.5, 2.0, None)
-
-
-def series(count: int, x_m: float) -> Series:
-    """At rest, so far from the target."""
-    rows = np.zeros((count, 13))
-    rows[:, 0], rows[:, 6] = x_m, 1.0
-    return Series(0.02 * np.arange(count), rows)
-
-
-def flight(*starts: StartResult, **changes: Any) -> FlightResult:
-    return FlightResult("it", "ab", "a PC", DONE, "down", starts=list(starts), **changes)
-
-
-def test_a_stored_series_is_rows_with_their_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    contract = SimpleNamespace(observations=(None,) * 2)
-    monkeypatch.setattr(px4_result, "flight_library", lambda: SimpleNamespace(contract=contract))
-    read = StoredSeries([0.0, 0.1], [[1.0, None], [2.0, 3.0]]).read()
-    np.testing.assert_array_equal(read.times_s, [0.0, 0.1])
-    np.testing.assert_array_equal(read.rows, [[1.0, math.nan], [2.0, 3.0]])
-    rows: list[list[float | None]] = [[1.0, 2.0], [3.0, 4.0]]
-    for wrong in (
-        StoredSeries([], []),
-        StoredSeries([0.0], rows),
-        StoredSeries([0.0, 0.1, 0.2], rows),
-        StoredSeries([0.0, 0.1], [[1.0, 2.0], [3.0]]),
-    ):
-        with pytest.raises(Unfit, match="a series is not rows of 2 numbers"):
+def test_a_stored_series_is_rows_with_their_times() -> None:
+    row: list[float | None] = [*[1.0] * 12, None]
+    read = StoredSeries([0.0], [row]).read()
+    np.testing.assert_array_equal(read.rows, [[*[1.0] * 12, math.nan]])
+    for wrong in (StoredSeries([], []), StoredSeries([0.0], [row, row]), StoredSeries([0], [[0]])):
+        with pytest.raises(Unfit, match="a series is not rows of 13 numbers"):
             wrong.read()
