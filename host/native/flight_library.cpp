@@ -85,10 +85,6 @@ const char* rlt_describe() {
       rlt::quadrotor::Airframe<float>{}.for_each_field(
           [&](const char* name, float) { json.write(name); });
     });
-    json.object("limits", [&] {
-      rlt::ExecutorLimits{}.for_each_field(
-          [&](const char* name, auto value) { json.pair(name, value); });
-    });
     json.list("tables", [&] {
       for (const auto& table : rlt::quadrotor::kTables<float>) json.write(table.name);
     });

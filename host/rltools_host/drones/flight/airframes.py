@@ -109,12 +109,8 @@ def rows(
     table: list[tuple[str, ...]] = [(head, "flights", "success")]
     for index, count in enumerate(flights):
         rate = f"{100 * successes[index] / count:.1f} %" if count else "-"
-        table.append((field_name(bounds, index), f"{count:,}", rate))
+        table.append((f"{bounds[index]:g} to {bounds[index + 1]:g}", f"{count:,}", rate))
     return table
-
-
-def field_name(bounds: tuple[float, ...], index: int) -> str:
-    return f"{bounds[index]:g} to {bounds[index + 1]:g}"
 
 
 def map_of(airframes: Array, succeeded: NDArray[np.bool_]) -> AirframeMap:

@@ -211,17 +211,13 @@ def gate_files() -> dict[str, Path]:
     return {path.stem.replace("_", "-"): path for path in files}
 
 
-def gate_names() -> list[str]:
-    return list(gate_files())
-
-
 def load_gate(name: str) -> Gate:
     """Load the gate with this name, or from a file whose name ends in .json."""
     if name.endswith(".json"):
         path = Path(name)
         name = path.stem.replace("_", "-")
     elif name not in gate_files():
-        raise unknown_name("gate", name, gate_names())
+        raise unknown_name("gate", name, gate_files())
     else:
         path = gate_files()[name]
     try:

@@ -100,13 +100,6 @@ def tick_record() -> np.dtype[Any]:
     return np.dtype([*known, ("age_us", "i4"), ("cost", "u4")])
 
 
-@cache
-def hashed_record() -> np.dtype[Any]:
-    """Return the fields of a tick that the SHA-256 of a flight covers; the last state follows the
-    ticks."""
-    return np.dtype([(name, tick_record()[name]) for name in ("reading", "action")])
-
-
 def is_fault(status: int) -> bool:
     return status >= FIRST_FAULT
 
@@ -176,8 +169,9 @@ class Trace:
         return self.count == self.planned or self.broken is not None
 
     def sha256(self) -> str:
-        """Return the SHA-256 of all states and actions."""
-        hashed = np.zeros(self.count, hashed_record())
+        """Return the SHA-256 of all states and actions; the last state follows the ticks."""
+        fields = [(name, tick_record()[name]) for name in ("reading", "action")]
+        hashed = np.zeros(self.count, fields)
         hashed["reading"], hashed["action"] = self.ticks["reading"], self.ticks["action"]
         return hashlib.sha256(hashed.tobytes() + self.states[-1].tobytes()).hexdigest()
 

@@ -14,7 +14,7 @@ from msgspec import structs
 from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
 from rltools_host.drones.flight.gate import Gate, load_gate
 from rltools_host.drones.flight.gate_result import columns, fly_gate, read_result
-from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule, fly
+from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
@@ -281,11 +281,6 @@ def test_policies_that_fail_for_each_cause(pilot: PolicyImage) -> None:
     assert causes_of(near, pilot) == {Cause.TOO_FAR}
 
 
-def test_a_controller_that_is_wrong_fails() -> None:
-    wrong = parse_policy(controller(roll_sign=-1.0))
-    assert fly_gate(gate_of(NEAR), wrong, "run").all.rate < 0.05
-
-
 def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> None:
     """Stepped by hand, and judged as docs/gate.md says it."""
     rule = Rule(seconds=3, last_seconds=1.5, radius_m=0.3, share=0.9)
@@ -315,19 +310,6 @@ def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> N
     assert len(set(outcomes["cause"])) > 1
     near = gate_of(settings, replace(rule, radius_m=100), episodes=12).fly(pilot)
     assert not near["settling_tick"].any()
-
-
-def test_the_same_gate_twice_is_the_same(pilot: PolicyImage) -> None:
-    gate = structs.replace(load_gate("hover"), episodes=60)
-    first, second = gate.fly(pilot), gate.fly(pilot)
-    assert first.tobytes() == second.tobytes()
-    other = gate.with_starts(60, 1).fly(pilot)
-    assert first.tobytes() != other.tobytes()
-    more = gate.with_starts(70, None).fly(pilot)
-    assert more[:60].tobytes() == first.tobytes()
-    outcome, trace = gate.trace(pilot, 17)
-    assert outcome.tobytes() == first[17].tobytes()
-    assert len(trace) == outcome["ticks"]
 
 
 # -- files -------------------------------------------------------------------------------------
@@ -398,13 +380,3 @@ def test_a_damaged_result(
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - Unfit, a UsageError's text or JSON's
         read_result(path)
     assert reason in str(caught.value)
-
-
-def test_the_same_flights_for_any_number_of_threads(pilot: PolicyImage) -> None:
-    part = load_gate("any-airframe").kinds["weak rotor"]
-    settings = {**part.settings, "change_s": 0.5}
-    rule = Rule(seconds=1, last_seconds=0.5, radius_m=0.3)
-    flown = [
-        fly(pilot, rule, settings, part.seed, count=70, threads=threads)[0] for threads in (1, 2, 3)
-    ]
-    assert flown[0].tobytes() == flown[1].tobytes() == flown[2].tobytes()

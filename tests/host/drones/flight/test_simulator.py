@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quadrotor_policies import constant_policy, controller, image_of
+from quadrotor_policies import controller, image_of
 from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
 from rltools_host.build.description import Channel
 from rltools_host.drones.flight.simulator import (
     Cause,
-    ExecutorLimits,
     Flight,
     Rule,
     flight_library,
@@ -107,11 +106,12 @@ def test_a_policy_sees_its_own_last_actions_and_sums() -> None:
 
 
 def test_neither_threads_nor_company_change_a_flight() -> None:
-    image = parse_policy(controller())
-    together, traces = fly(image, SHORT, WORST, 1, count=70, threads=1, traced=True)
-    shared, _ = fly(image, SHORT, WORST, 1, count=70, threads=3)
-    assert same_bits(together, shared)
-    alone = [fly(image, SHORT, WORST, 1, first_episode=i, traced=True) for i in (0, 33, 69)]
+    image, settings = parse_policy(controller()), {**WORST, "rotor_loss": 0.2, "change_s": 0.2}
+    together, traces = fly(image, SHORT, settings, 1, count=70, threads=1, traced=True)
+    for threads in (2, 3):
+        shared, _ = fly(image, SHORT, settings, 1, count=70, threads=threads)
+        assert same_bits(together, shared)
+    alone = [fly(image, SHORT, settings, 1, first_episode=i, traced=True) for i in (0, 33, 69)]
     for (outcome, (trace,)), i in zip(alone, (0, 33, 69), strict=True):
         assert same_bits(outcome[0], together[i])
         assert same_bits(trace, traces[i])
@@ -168,22 +168,6 @@ def test_a_faulty_output_ends_the_flight() -> None:
     assert min(outcomes["ticks"]) == 1
     (status,) = {flight_library().statuses[number] for number in outcomes["status"]}
     assert status == "the network's output is not finite"
-
-
-def test_an_observation_out_of_range_ends_the_flight_within_the_margin() -> None:
-    image = parse_policy(constant_policy(0, 0, 0, 0))
-    settings = {"start_share": 1, "start_velocity": 10, "limit_position": 5, "limit_velocity": 20}
-    rule = Rule(5.0, 1.0, 0.2)
-    strict, _ = fly(image, rule, settings, 0, count=20)
-    wide, _ = fly(image, rule, settings, 0, count=20, limits=ExecutorLimits(range_margin=1.0))
-    assert set(wide["cause"]) == {Cause.POSITION_LIMIT}
-    faulty = strict[strict["cause"] == Cause.EXECUTOR_FAULT]
-    assert 0 < len(faulty) < 20
-    assert {flight_library().statuses[status] for status in faulty["status"]} == {
-        "the observation is out of range"
-    }
-    assert (strict["ticks"] <= wide["ticks"]).all()
-    assert (faulty["ticks"] < wide["ticks"][strict["cause"] == Cause.EXECUTOR_FAULT]).all()
 
 
 def test_a_rule_in_ticks() -> None:
