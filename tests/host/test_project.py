@@ -10,7 +10,7 @@ import pytest
 from rltools_host.build import experiments
 from rltools_host.build.boards import board_names, load_board
 from rltools_host.build.catalog import environments_in, find_environment
-from rltools_host.drones.flight.gate import gate_names
+from rltools_host.drones.flight.gate import gate_files
 from rltools_host.errors import UsageError
 from rltools_host.training.study import load_study
 from rltools_host.tree import MARKER, TREE, VARIABLE, find_project
@@ -96,7 +96,7 @@ def test_a_name_is_looked_for_in_the_project_first(own_project: Path) -> None:
     assert experiments.header_of("mover", experiments.CONTRACT) == own_project / "contracts/mover.h"
     assert find_environment("Mover-v0").header == own_project / "environments/mover.h"
     assert load_board("bench").file == own_project / "boards/bench.json"
-    assert {"hover", "push"} < set(gate_names())
+    assert {"hover", "push"} < gate_files().keys()
     for folder, name in (
         ("experiments", "pendulum_td3.h"),
         ("environments", "pendulum.h"),

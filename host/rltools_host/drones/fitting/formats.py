@@ -137,6 +137,7 @@ def missing(path: Path, what: str, remedy: str) -> DamagedFileError:
 
 # -- Betaflight ------------------------------------------------------------------------------------
 
+BETAFLIGHT = re.compile(r"time|(gyroADC|accSmooth|imuQuaternion)\[[0-2]\]|(motor|eRPM)\[[0-3]\]")
 # Motors 1 to 4 are rear right, front right, rear left and front left: of each rotor here.
 BETAFLIGHT_MOTORS = (1, 0, 2, 3)
 DSHOT = (48.0, 2047.0)
@@ -147,18 +148,7 @@ TILT_S = 3.0  # within which gravity corrects an attitude that is integrated
 
 def betaflight_columns(names: Sequence[str]) -> set[str]:
     """Return the columns that are read, as they are called in the file."""
-    wanted = {"time"} | {
-        f"{kind}[{index}]"
-        for kind, count in (
-            ("gyroADC", 3),
-            ("accSmooth", 3),
-            ("imuQuaternion", 3),
-            ("motor", 4),
-            ("eRPM", 4),
-        )
-        for index in range(count)
-    }
-    return {name for name in names if bare(name) in wanted}
+    return {name for name in names if BETAFLIGHT.fullmatch(bare(name))}
 
 
 def betaflight(path: Path, columns: Mapping[str, Array], facts: Mapping[str, str]) -> Table:

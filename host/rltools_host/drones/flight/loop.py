@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,14 +34,6 @@ class Answer(NamedTuple):
     cost: int = 0  # in counts of a board's counter
 
 
-class Pilot(Protocol):
-    def act(self, now_us: int, taken_us: int, observation: Float32Array) -> Answer: ...
-
-    def texts(self) -> list[str]:
-        """Return the status texts since the last call."""
-        ...
-
-
 class BoardPilot:
     """The policy on a board."""
 
@@ -54,6 +46,7 @@ class BoardPilot:
         return Answer(values, action.status, action.cost)
 
     def texts(self) -> list[str]:
+        """Return the board's texts since the last call."""
         found = [text.text for text in self._loop.texts]
         self._loop.texts.clear()
         return found
@@ -205,7 +198,7 @@ def words(records: Array) -> Array:
 
 def fly(
     flight: Flight,
-    pilot: Pilot,
+    pilot: BoardPilot | HostPilot,
     link: DisturbedLink,
     ticks: int,
     before: Callable[[int], None] = lambda _: None,

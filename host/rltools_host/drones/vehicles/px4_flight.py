@@ -111,9 +111,6 @@ class Px4Flight:
         self._trial_s = self._trial_ends = 0.0
         self._predict: Predict | None = None
 
-    def find(self) -> None:
-        self.vehicle.find()
-
     def see_that_it_is_simulated(self) -> None:
         self._simulation = judge(collect(self.vehicle), self.vehicle.name)
         self.result.simulated_by = self._simulation.by
@@ -299,7 +296,7 @@ class Step:
 
 
 STEPS: Sequence[Step] = (
-    Step("find the vehicle", Px4Flight.find, AfterFailure.LEAVE),
+    Step("find the vehicle", lambda flight: flight.vehicle.find(), AfterFailure.LEAVE),
     Step("see that it is simulated", Px4Flight.see_that_it_is_simulated, AfterFailure.LEAVE),
     Step("look at it", Px4Flight.look_at_it, AfterFailure.LEAVE),
     Step("push the policy", Px4Flight.push, AfterFailure.GIVE_UP),
@@ -381,16 +378,12 @@ def line_of(start: StartResult) -> str:
     return f"({offset}) m: {verdict}, {start.measures.last_second_error_m:.3f} m at the end"
 
 
-def open_gcs_link(url: str) -> Link:
-    return UdpLink(url, OWN_PORT)
-
-
 def fly(
     request: Px4Request,
     say: Say,
     keep: Callable[[FlightResult], None] = lambda _: None,
     progress: Progress | None = None,
-    open_link: Callable[[str], Link] = open_gcs_link,
+    open_link: Callable[[str], Link] = lambda url: UdpLink(url, OWN_PORT),
     clock: Callable[[], float] = time.monotonic,
 ) -> FlightResult:
     """Fly the whole flight with the policy of a run; `keep` receives the result, also of a

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from msgspec import Struct, structs
 
@@ -281,24 +282,16 @@ class StoredSeries(Struct, frozen=True):
 class StoredStart(Struct, frozen=True):
     offset_m: tuple[Number, Number, Number]
     cause: str
-    failsafe: FailSafe | None
     measures: Measures | None
     hand_back: HandBack | None
     predicted: Measures | None
     series: StoredSeries | None
     prediction: StoredSeries | None
+    fail_safe: FailSafe | None = msgspec.field(name="failsafe")
 
     def result(self) -> StartResult:
-        return StartResult(
-            self.offset_m,
-            self.series.read() if self.series else None,
-            self.measures,
-            self.cause,
-            self.failsafe,
-            self.hand_back,
-            self.prediction.read() if self.prediction else None,
-            self.predicted,
-        )
+        series, prediction = (s and s.read() for s in (self.series, self.prediction))
+        return StartResult(**{**structs.asdict(self), "series": series, "prediction": prediction})
 
 
 class StoredFlight(Struct, frozen=True):

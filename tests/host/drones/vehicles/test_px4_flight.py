@@ -291,10 +291,6 @@ def drifts(_: Model) -> Any:
     return np.array((1.0, 0.0, 0.0))
 
 
-def sinks(model: Model) -> Any:
-    return np.array((0.0, 0.0, 2.0 if model.velocity[2] < 1.5 else 0.0))
-
-
 LANDED = "; it is on the ground and disarmed"
 CRASHED = "; it is disarmed where it crashed"
 LEFT_ARMED = "; it is still armed where it crashed: `commander disarm -f` in PX4's shell disarms it"
@@ -305,7 +301,6 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
         LANDED,
     ),
     "drifts away": (Script(wrong=Wrong(policy=drifts)), "drifted 3.", LANDED),
-    "sinks": (Script(wrong=Wrong(policy=sinks)), "from its target", LANDED),
     "falls back": (
         Script(wrong=Wrong(falls_back_at=3.0)),
         'fell back to Hold (it says "RL Policy: outside the range of the policy")',
