@@ -7,6 +7,7 @@ threads. The functions here wait, and raise LinkLostError where no answer comes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import time
@@ -248,17 +249,12 @@ class CrazyflieLink:
         `failed`."""
         results: list[bool] = []
 
-        def on_done(*_: object) -> None:
-            finish(True)
-
-        def on_failed(*_: object) -> None:
-            finish(False)
-
-        def finish(result: bool) -> None:
+        def finish(result: bool, *_: object) -> None:
             with self._condition:
                 results.append(result)
                 self._condition.notify_all()
 
+        on_done, on_failed = functools.partial(finish, True), functools.partial(finish, False)
         done.add_callback(on_done)
         failed.add_callback(on_failed)
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from quadrotor_fit import (
     off,
     truth_of,
 )
-from quadrotor_flight import EXAMPLE_DRONE, Array, Flight, example_text, write_log
+from quadrotor_flight import EXAMPLE_DRONE, Flight, example_text, write_log
 from rltools_host.build import experiments
 from rltools_host.commands import cli
 from rltools_host.commands.fit import EXPERIMENT
@@ -115,42 +114,6 @@ def test_gentle_flight_is_refused(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv", columns_of("decks", flight=flight))
     with pytest.raises(DamagedFileError, match=r"log\.csv: it"):
         fit(read_log(log))
-
-
-Change = Callable[[dict[str, Array]], dict[str, Array]]
-
-
-def permuted(order: tuple[int, ...]) -> Change:
-    def change(columns: dict[str, Array]) -> dict[str, Array]:
-        names = [name for name in columns if name.startswith("thrust_")]
-        return columns | {
-            name: columns[names[place]] for name, place in zip(names, order, strict=True)
-        }
-
-    return change
-
-
-def negated(*names: str) -> Change:
-    return lambda columns: columns | {name: -columns[name] for name in names}
-
-
-@pytest.mark.all
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (permuted((1, 2, 3, 0)), "thrust_front_right is of the rear right one, thrust_rear_right"),
-        (
-            negated("angular_velocity_z_rad_s", "attitude_z", "attitude_y", "attitude_x"),
-            "the attitude",
-        ),
-    ],
-)
-def test_other_orders_and_signs_are_named(tmp_path: Path, change: Change, sentence: str) -> None:
-    log = write_log(tmp_path / "log.csv", change(columns_of("decks")))
-    with pytest.raises(DamagedFileError) as caught:
-        fit(read_log(log))
-    assert sentence in str(caught.value)
-    assert str(caught.value).startswith(f"{log}: ")
 
 
 @pytest.mark.all
