@@ -36,6 +36,10 @@ DEGREE = math.pi / 180.0
 ROTORS = ("front_right", "rear_right", "rear_left", "front_left")
 
 
+RATE, FORCE, VELOCITY = "angular_velocity_{}_rad_s", "acceleration_{}_m_s2", "velocity_{}_m_s"
+ATTITUDE, SPEED, RPM = "attitude_{}", "speed_{}", "rpm_{}"
+
+
 @dataclass
 class Table:
     """A log by the names of docs/fit.md, with sentences on what was assumed or is missing."""
@@ -46,18 +50,6 @@ class Table:
     def put(self, pattern: str, axes: Sequence[str], values: Iterable[Array]) -> None:
         for axis, column in zip(axes, values, strict=True):
             self.columns[pattern.format(axis)] = np.asarray(column, float)
-
-    def put_rates(self, values: Iterable[Array]) -> None:
-        self.put("angular_velocity_{}_rad_s", "xyz", values)
-
-    def put_forces(self, values: Iterable[Array]) -> None:
-        self.put("acceleration_{}_m_s2", "xyz", values)
-
-    def put_velocity(self, values: Iterable[Array]) -> None:
-        self.put("velocity_{}_m_s", "xyz", values)
-
-    def put_attitude(self, wxyz: Iterable[Array]) -> None:
-        self.put("attitude_{}", "wxyz", wxyz)
 
 
 def turned_back(q: Array, v: Array) -> Array:
@@ -168,7 +160,7 @@ def betaflight(path: Path, columns: Mapping[str, Array], facts: Mapping[str, str
     gyro = group("gyroADC", 3)
     if gyro is None:
         raise missing(path, "gyroADC[0] to [2] are missing", "log the gyroscope (blackbox fields)")
-    table.put_rates([values * DEGREE for values in gyro])
+    table.put(RATE, "xyz", [values * DEGREE for values in gyro])
     force = group("accSmooth", 3)
     if force is None:
         raise missing(
@@ -183,13 +175,13 @@ def betaflight(path: Path, columns: Mapping[str, Array], facts: Mapping[str, str
     else:
         meaning = f"accSmooth has {LSB_PER_G:g} for 1 g, as most boards have"
         scale = GRAVITY_M_S2 / fact_or(LSB_PER_G, meaning, table, facts, "acc_1G")
-    table.put_forces([values * scale for values in force])
+    table.put(FORCE, "xyz", [values * scale for values in force])
     if attitude := group("imuQuaternion", 3):
         x, y, z = (values / QUATERNION for values in attitude)
         w = np.sqrt(np.clip(1.0 - x * x - y * y - z * z, 0.0, None))
-        table.put_attitude([w, x, y, z])
+        table.put(ATTITUDE, "wxyz", [w, x, y, z])
     else:
-        table.put_attitude(integrated_attitude(table.columns).T)
+        table.put(ATTITUDE, "wxyz", integrated_attitude(table.columns).T)
         table.notes.append(
             "assumed: the attitude is the gyroscope's integral, with gravity by the accelerometer, "
             "so that nothing checks the gyroscope; state it by imuQuaternion (Betaflight 2025.12, "
@@ -223,14 +215,14 @@ def put_betaflight_motors(
         # DShot's least is 48 or the idle above it, and 0 to 47 are no speeds; analog is 1000 up.
         low, high = PWM if min(float(m.min()) for m in motors) >= PWM[0] - 1 else DSHOT
         ordered = [(motors[index] - low) / (high - low) for index in BETAFLIGHT_MOTORS]
-        table.put("speed_{}", ROTORS, [np.clip(values, 0.0, 1.0) for values in ordered])
+        table.put(SPEED, ROTORS, [np.clip(values, 0.0, 1.0) for values in ordered])
         table.notes.append(
             f"assumed: motor {low:g} to {high:g} is a fraction of the greatest rotor speed"
         )
     if speeds is not None and min(float(each.max()) for each in speeds) > 0.0:
         meaning = f"the motors have {POLES:g} poles, by which eRPM is divided"
         factor = 100.0 / (0.5 * fact_or(POLES, meaning, table, facts, "motor_poles"))
-        table.put("rpm_{}", ROTORS, [speeds[index] * factor for index in BETAFLIGHT_MOTORS])
+        table.put(RPM, ROTORS, [speeds[index] * factor for index in BETAFLIGHT_MOTORS])
     elif motors is not None:
         table.notes.append(
             "without eRPM the rotors' speeds are taken from the commands: with bidirectional DShot "
@@ -240,8 +232,8 @@ def put_betaflight_motors(
 
 def integrated_attitude(columns: Mapping[str, Array]) -> Array:
     """Integrate the gyroscope from row to row, while gravity corrects roll and pitch slowly."""
-    rates = np.stack([columns[f"angular_velocity_{axis}_rad_s"] for axis in "xyz"], axis=1)
-    force = np.stack([columns[f"acceleration_{axis}_m_s2"] for axis in "xyz"], axis=1)
+    rates = np.stack([columns[RATE.format(axis)] for axis in "xyz"], axis=1)
+    force = np.stack([columns[FORCE.format(axis)] for axis in "xyz"], axis=1)
     force = force / np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
     steps = np.diff(columns["time_s"], append=columns["time_s"][-1])
     first = force[: max(len(force) // 100, 1)].mean(axis=0)
@@ -295,34 +287,34 @@ def crazyflie(path: Path, columns: Mapping[str, Array]) -> Table:
     step = float(np.median(np.diff(time))) if len(time) > 1 else 1.0
     table.columns["time_s"] = time * (1e-6 if step >= 500.0 else 1e-3 if step >= 0.5 else 1.0)
     if rates := group("gyro", "xyz"):
-        table.put_rates([values * DEGREE for values in rates])
+        table.put(RATE, "xyz", [values * DEGREE for values in rates])
     elif rates := group("stateEstimateZ", ("rateRoll", "ratePitch", "rateYaw")):
         roll, pitch, yaw = (1e-3 * values for values in rates)
-        table.put_rates([roll, -pitch, yaw])
+        table.put(RATE, "xyz", [roll, -pitch, yaw])
     else:
         raise missing(path, "gyro.x, gyro.y and gyro.z are missing", "add them to the log's blocks")
     attitude = crazyflie_attitude(path, columns)
-    table.put_attitude(attitude.T)
+    table.put(ATTITUDE, "wxyz", attitude.T)
     if force := group("acc", "xyz"):
-        table.put_forces([GRAVITY_M_S2 * values for values in force])
+        table.put(FORCE, "xyz", [GRAVITY_M_S2 * values for values in force])
     elif world := group("stateEstimateZ", ("ax", "ay", "az")):
-        table.put_forces(turned_back(attitude, 1e-3 * np.stack(world, axis=1)).T)
+        table.put(FORCE, "xyz", turned_back(attitude, 1e-3 * np.stack(world, axis=1)).T)
     elif world := group("stateEstimate", ("ax", "ay", "az")):
         in_g = np.stack(world, axis=1) + np.array([0.0, 0.0, 1.0])
-        table.put_forces(turned_back(attitude, GRAVITY_M_S2 * in_g).T)
+        table.put(FORCE, "xyz", turned_back(attitude, GRAVITY_M_S2 * in_g).T)
     if velocity := group("stateEstimate", ("vx", "vy", "vz")):
-        table.put_velocity(velocity)
+        table.put(VELOCITY, "xyz", velocity)
     elif velocity := group("stateEstimateZ", ("vx", "vy", "vz")):
-        table.put_velocity([1e-3 * values for values in velocity])
+        table.put(VELOCITY, "xyz", [1e-3 * values for values in velocity])
     motors, speeds = (group(kind, ("m1", "m2", "m3", "m4")) for kind in ("motor", "rpm"))
     if motors is not None:
-        table.put("speed_{}", ROTORS, [values / MOTORS for values in motors])
+        table.put(SPEED, ROTORS, [values / MOTORS for values in motors])
         table.notes.append(
             "assumed: motor.m1 to motor.m4 are fractions of the greatest rotor speed, 65535; where "
             "they are thrusts, write thrust_* of docs/fit.md"
         )
     if speeds is not None:
-        table.put("rpm_{}", ROTORS, speeds)
+        table.put(RPM, ROTORS, speeds)
     if motors is None and speeds is None:
         raise missing(
             path, "motor.m1 to motor.m4 (and rpm.m1 to rpm.m4) are missing", "add them to the log"
@@ -473,9 +465,9 @@ def px4_table(path: Path, log: Any) -> Table:
     table.notes.append(f"time 0 is {at[0]:.3f} s of the ULog's clock")
     down = np.array([1.0, -1.0, -1.0])  # front, right, down and north, east, down
     gyro = [sensors[f"gyro_rad[{k}]"][rows] * down[k] for k in range(3)]
-    table.put_rates(gyro)
-    table.put_forces([sensors[f"accelerometer_m_s2[{k}]"][rows] * down[k] for k in range(3)])
-    table.put_attitude(px4_attitude(attitude, at))
+    table.put(RATE, "xyz", gyro)
+    table.put(FORCE, "xyz", [sensors[f"accelerometer_m_s2[{k}]"][rows] * down[k] for k in range(3)])
+    table.put(ATTITUDE, "wxyz", px4_attitude(attitude, at))
     if (rate := hertz(attitude)) < SLOWEST_HZ:
         table.notes.append(
             f"vehicle_attitude has {rate:.0f} rows a second, and lines between them: {PROFILE}"
@@ -484,7 +476,7 @@ def px4_table(path: Path, log: Any) -> Table:
         velocity = [lines(position, name, at) for name in ("vx", "vy", "vz")]
         rate = hertz(position)
         if rate >= SLOWEST_VELOCITY_HZ:
-            table.put_velocity([v * s for v, s in zip(velocity, down, strict=True)])
+            table.put(VELOCITY, "xyz", [v * s for v, s in zip(velocity, down, strict=True)])
             table.notes.append(
                 f"vehicle_local_position has {rate:.0f} rows a second, and lines between them"
             )
@@ -509,7 +501,7 @@ def put_px4_rotors(path: Path, table: Table, log: Any, commands: Any, escs: Any,
         table.notes.append(f"{what} and is not used: {PROFILE}")
         commands = None
     if measured is not None:
-        table.put("rpm_{}", ROTORS, measured)
+        table.put(RPM, ROTORS, measured)
     elif commands is None:
         raise missing(path, "neither actuator_motors nor esc_status with speeds is there", PROFILE)
     if commands is None:

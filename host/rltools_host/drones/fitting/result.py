@@ -65,7 +65,6 @@ class FitResult:
         self.fit = fit
         self.mass_kg = mass_kg
         self.rotors = (rotor_x_m, rotor_y_m)
-        self._yaw = fit.knows_yaw
 
     # -- one value -----------------------------------------------------------------------------
 
@@ -219,7 +218,7 @@ class FitResult:
     ) -> Value:
         """Return a torque, which is proportional to thrust. The log shows it by what it turns, so
         it is known as well as inertia_z is, and where `shaped` as well as the thrust's curve."""
-        if not self._yaw:
+        if not self.fit.knows_yaw:
             return Value(name, unit, None, source=UNKNOWN)
 
         def torque(theta: Array) -> float:
@@ -230,7 +229,7 @@ class FitResult:
 
     def _yaw_gain(self) -> Value:
         name = "mass torque / (thrust inertia_z)"
-        if not self._yaw:
+        if not self.fit.knows_yaw:
             return Value(name, "1/m", None, source=UNKNOWN)
         return self._value(name, "1/m", part(P.GAIN_Z), True)
 
@@ -272,7 +271,7 @@ class FitResult:
     def require_trainable(self) -> None:
         """Raise DamagedFileError where the log shows too little to train a policy for its drone."""
         log, least = self.fit.log, 1.0 - self.spread
-        if not self._yaw:
+        if not self.fit.knows_yaw:
             raise log.fault("it does not show how quickly the drone yaws: fly quick turns")
         name, half = self._widest()
         if half > WIDEST_SPREAD:

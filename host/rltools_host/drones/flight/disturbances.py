@@ -111,8 +111,10 @@ class Disturbances:
     def first_fault(self) -> Fault | None:
         return min(self.faults, key=lambda fault: fault.first, default=None)
 
-    def ends_trial_at(self, tick: int) -> bool:
-        return any(fault.what == TRIAL and fault.first == tick for fault in self.faults)
+    @property
+    def trial_ends(self) -> list[int]:
+        """Return the ticks at which the trial is to be over."""
+        return [fault.first for fault in self.faults if fault.what == TRIAL]
 
 
 @dataclass(frozen=True)

@@ -95,14 +95,10 @@ class FlyRequest:
         }
 
     @property
-    def exhausts_trial(self) -> bool:
-        return any(fault.what == TRIAL for fault in self.disturbances.faults)
-
-    @property
     def trial_limit_s(self) -> float:
         if self.trial_s is not None:
             return self.trial_s
-        if self.exhausts_trial:
+        if self.disturbances.trial_ends:
             return TRIAL_TO_EXHAUST_S
         return min(max(MIN_TRIAL_S, TRIAL_PER_FLOWN_S * self.seconds), LONGEST_TRIAL_S)
 
@@ -156,7 +152,7 @@ class BoardFlight:
     def carry_out(self, loop: TickLoop, in_trial: bool) -> None:
         """Fly here and over the board; raise RefusedError where the policy must not stay."""
         request, result = self._request, self.result
-        if request.exhausts_trial and not in_trial:
+        if request.disturbances.trial_ends and not in_trial:
             raise UsageError(
                 f"--fault {TRIAL}: the policy is active on the board already, and has no trial "
                 "that could run out: roll it back first"
@@ -189,7 +185,7 @@ class BoardFlight:
         return Flight(request.seed, request.start, request.settings)
 
     def _before(self, tick: int) -> None:
-        if self._request.disturbances.ends_trial_at(tick):
+        if tick in self._request.disturbances.trial_ends:
             self._wait_for_end_of_trial()
 
     def _wait_for_end_of_trial(self) -> None:

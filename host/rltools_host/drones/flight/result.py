@@ -21,7 +21,6 @@ from rltools_host.boards.push import PushResult, short
 from rltools_host.documents import NotNegative
 from rltools_host.drones.flight.disturbances import (
     TICKS_A_S,
-    TRIAL,
     Disturbances,
     DisturbedLink,
 )
@@ -223,7 +222,7 @@ class LoopResult:
     @property
     def ran_out(self) -> bool:
         """Return whether the trial's time was over during the flight, without a fault for that."""
-        is_asked = any(fault.what == TRIAL for fault in self.disturbances.faults)
+        is_asked = bool(self.disturbances.trial_ends)
         return not is_asked and any(event.text == TIME_OVER for event in self.events)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.drones.flight.disturbances import FAULTS, TICKS_A_S
+from rltools_host.drones.flight.disturbances import TICKS_A_S
 from rltools_host.drones.flight.loop import Trace, is_fault
 from rltools_host.drones.flight.result import LoopResult, event_line
 
@@ -45,7 +45,7 @@ def page(result: LoopResult) -> str:
         {
             "from": fault.first / TICKS_A_S,
             "to": (fault.end or result.trace.planned) / TICKS_A_S,
-            "text": FAULTS[fault.what][0],
+            "text": fault.text,
         }
         for fault in result.disturbances.faults
     ]

@@ -65,11 +65,6 @@ class Evidence:
     def is_sitl(self) -> bool:
         return self.uid == SITL_UID + self.system - 1
 
-    @property
-    def motors(self) -> list[str]:
-        """Return its real outputs that are for motors."""
-        return [name for name in OUTPUT_PARAMETERS if self.parameters.get(name) in MOTORS]
-
 
 @dataclass(frozen=True)
 class Simulation:
@@ -105,7 +100,7 @@ def judge(evidence: Evidence, name: str) -> Simulation:
             f"program for a PC, its heartbeat {flag} the flag of a simulation, and it {stated} "
             f"{MODE_PARAMETER}"
         )
-    if motors := evidence.motors:
+    if motors := [name for name in OUTPUT_PARAMETERS if evidence.parameters.get(name) in MOTORS]:
         raise RefusedError(
             f"{name} runs {simulator}, and real outputs of it are for motors ({', '.join(motors)}):"
             " choose a simulated airframe (SYS_AUTOSTART 1100), or set these parameters to 0"

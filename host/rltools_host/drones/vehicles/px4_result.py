@@ -245,7 +245,12 @@ def _row(start: StartResult, has_prediction: bool) -> tuple[str, ...]:
     if measures is None:
         cells: tuple[str, ...] = (offset, "no", start.cause or "not flown", "", "")
     else:
-        cells = (offset, "yes" if measures.success else "no", *_figures(measures))
+        cells = (
+            *(offset, "yes" if measures.success else "no"),
+            f"{measures.greatest_error_m:.2f} m",
+            f"{measures.last_second_error_m:.3f} m",
+            settled_text(measures.settling_s),
+        )
     if not has_prediction:
         return cells
     apart, predicted = start.max_apart_m, start.predicted
@@ -253,14 +258,6 @@ def _row(start: StartResult, has_prediction: bool) -> tuple[str, ...]:
         *cells,
         f"last second {predicted.last_second_error_m:.3f} m" if predicted else "",
         f"{apart:.2f} m" if apart is not None else "",
-    )
-
-
-def _figures(measures: Measures) -> tuple[str, str, str]:
-    return (
-        f"{measures.greatest_error_m:.2f} m",
-        f"{measures.last_second_error_m:.3f} m",
-        settled_text(measures.settling_s),
     )
 
 
