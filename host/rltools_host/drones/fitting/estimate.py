@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -110,14 +111,19 @@ def derivatives(assumed: Iterable[Assumption], theta: Array, free: list[int]) ->
 
 @dataclass(frozen=True)
 class Estimate:
-    """Parameters with standard errors; 0 for those that were held."""
+    """Parameters with their covariance; 0 for those that were held."""
 
     theta: Array
-    errors: Array
     covariance: Array  # [COUNT, COUNT]
     free: tuple[int, ...]
     blocks: int
     noise: Array  # standard deviation of the residuals, by channel
+
+    @cached_property
+    def errors(self) -> Array:
+        """Return the standard errors."""
+        result: Array = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        return result
 
     def quantile(self, outside: float = 0.05) -> float:
         """Return half an interval in standard errors: Student's, for the number of blocks."""
@@ -194,8 +200,7 @@ def estimate(
     covariance, blocks = covariance_of(j, r, residuals.block, derivatives(assumed, theta, free))
     whole = np.zeros((COUNT, COUNT))
     whole[np.ix_(free, free)] = covariance
-    errors = np.sqrt(np.maximum(np.diag(whole), 0.0))
-    return Estimate(theta, errors, whole, tuple(free), blocks, noise)
+    return Estimate(theta, whole, tuple(free), blocks, noise)
 
 
 def covariance_of(
@@ -264,8 +269,7 @@ def between_regressions(model: Model, found: Estimate) -> Estimate:
         covariance[:, index] *= factor
         covariance[index, index] += (spread * theta[index]) ** 2
         theta[index] *= factor
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return replace(found, theta=theta, covariance=covariance, errors=errors)
+    return replace(found, theta=theta, covariance=covariance)
 
 
 def white_noise(values: Array) -> float:
@@ -340,8 +344,7 @@ def with_duration(
 def widened(found: Estimate, moved: Array) -> Estimate:
     """Return the estimate with an additional error that moves the free parameters together."""
     moved = np.where(np.isin(np.arange(len(moved)), found.free), moved, 0.0)
-    covariance = found.covariance + np.outer(moved, moved)
-    return replace(found, covariance=covariance, errors=np.sqrt(np.diag(covariance)))
+    return replace(found, covariance=found.covariance + np.outer(moved, moved))
 
 
 # -- where a fit begins: which rotor does what -----------------------------------------------------

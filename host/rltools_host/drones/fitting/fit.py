@@ -302,13 +302,8 @@ def with_response(log: FlightLog, found: Estimate) -> tuple[Estimate, float]:
     covariance[P.LATENCY, :] = covariance[:, P.LATENCY] = 0.0
     if log.commands is None:
         theta[P.LATENCY] = 0.0
-        return replace(
-            found,
-            theta=theta,
-            covariance=covariance,
-            errors=np.sqrt(np.diag(covariance)),
-            free=tuple(free),
-        ), log.largest_speed
+        left = replace(found, theta=theta, covariance=covariance, free=tuple(free))
+        return left, log.largest_speed
     response = fit_response(log)
     seen = response.estimate
     check_response(log, response)
@@ -323,10 +318,8 @@ def with_response(log: FlightLog, found: Estimate) -> tuple[Estimate, float]:
     covariance *= np.outer(scales, scales)
     error = 2.0 * response.greatest_error / response.greatest_rad_s
     covariance[P.THRUST, P.THRUST] += (error * theta[P.THRUST]) ** 2
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return Estimate(
-        theta, errors, covariance, (*SEEN, *free), found.blocks, found.noise
-    ), response.greatest_rad_s
+    both = replace(found, theta=theta, covariance=covariance, free=(*SEEN, *free))
+    return both, response.greatest_rad_s
 
 
 def check_response(log: FlightLog, response: Response) -> None:

@@ -83,7 +83,7 @@ def fit_response(log: FlightLog) -> Response:
     theta, whole = np.zeros(COUNT), np.zeros((COUNT, COUNT))
     theta[list(SEEN)] = found.x
     whole[np.ix_(SEEN, SEEN)] = covariance[:3, :3]
-    estimate = Estimate(theta, np.sqrt(np.diag(whole)), whole, SEEN, blocks, np.array([deviation]))
+    estimate = Estimate(theta, whole, SEEN, blocks, np.array([deviation]))
     at_greatest = np.array([1.0, 1.0])
     error = float(np.sqrt(at_greatest @ covariance[3:5, 3:5] @ at_greatest))
     return Response(estimate, float(factors[0] + factors[1]), error, deviation)

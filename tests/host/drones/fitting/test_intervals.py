@@ -44,7 +44,7 @@ def test_an_interval_leaves_out_as_much_on_both_sides(
 ) -> None:
     """By printed tables of Student's distribution, with 5 degrees of freedom at least."""
     nothing = np.zeros(1)
-    found = Estimate(nothing, nothing, np.zeros((1, 1)), (0,), blocks, nothing)
+    found = Estimate(nothing, np.zeros((1, 1)), (0,), blocks, nothing)
     assert found.quantile(outside) == pytest.approx(quantile, abs=5e-4)
 
 

@@ -48,7 +48,7 @@ def estimate_of(deviations: dict[P, float] | None = None, **values: float) -> Es
         theta[place] = value
     for place, deviation in (deviations or {}).items():
         errors[place] = deviation
-    return Estimate(theta, errors, np.diag(errors**2), tuple(range(COUNT)), 41, np.ones(6))
+    return Estimate(theta, np.diag(errors**2), tuple(range(COUNT)), 41, np.ones(6))
 
 
 def fit_of(
