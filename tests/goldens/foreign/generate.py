@@ -637,14 +637,15 @@ CASES: dict[str, Case] = {
 }
 
 
-def main(names: list[str]) -> None:
+def main(cases: dict[str, Case], names: list[str]) -> None:
+    """Make the files of these names, or of all but those that are made by themselves."""
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    for name in names or [name for name in CASES if name != "rsl_rl_2"]:
-        actions = np.asarray(CASES[name](HERE / name), np.float32)
+    for name in names or [name for name in cases if not name.startswith("rsl_rl_2")]:
+        actions = np.asarray(cases[name](HERE / name), np.float32)
         np.save(HERE / f"{name}.npy", actions)
-        print(f"{name}: actions {actions.shape} from {actions.min():g} to {actions.max():g}")
+        print(f"{name}: {actions.shape} from {actions.min():g} to {actions.max():g}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(CASES, sys.argv[1:])

@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from generate import COUNT, HERE, HIDDEN, Array, Case, drawn, save, without_places
+from generate import COUNT, HERE, HIDDEN, Array, Case, drawn, main, save, without_places
 from gymnasium import spaces
 from torch import nn
 
@@ -170,14 +170,5 @@ CASES: dict[str, Case] = {
 }
 
 
-def main(names: list[str]) -> None:
-    torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)
-    for name in names or CASES:
-        results = np.asarray(CASES[name](HERE / name), np.float32)
-        np.save(HERE / f"{name}.npy", results)
-        print(f"{name}: {results.shape}, mean choices {results.mean(0)[:2]}")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(CASES, sys.argv[1:])

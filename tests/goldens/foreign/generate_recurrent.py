@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from generate import (
     COUNT,
-    HERE,
     HIDDEN,
     RANGES,
     Array,
@@ -23,6 +22,7 @@ from generate import (
     centered,
     compress,
     drawn,
+    main,
     observations,
     rl_games_model,
     save_rsl_rl,
@@ -308,17 +308,7 @@ CASES: dict[str, Case] = {
     "rsl_rl_2_lstm": rsl_rl_2("lstm"),
     "rl_games_lstm": rl_games("lstm", before_mlp=True),
 }
-ALONE = ("rsl_rl_2_gru", "rsl_rl_2_lstm")
-
-
-def main(names: list[str]) -> None:
-    torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)
-    for name in names or [name for name in CASES if name not in ALONE]:
-        actions = np.asarray(CASES[name](HERE / name), np.float32)
-        np.save(HERE / f"{name}.npy", actions)
-        print(f"{name}: actions {actions.shape} from {actions.min():g} to {actions.max():g}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(CASES, sys.argv[1:])
