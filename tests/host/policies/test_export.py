@@ -19,7 +19,7 @@ from policy_samples import patched, sample_images
 from programs import output_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import DamagedFileError, RefusedError
-from rltools_host.policies import export
+from rltools_host.policies import export, folders
 from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import PolicyImage, parse_policy
 
@@ -44,8 +44,8 @@ int main() {{
   float observation[policy::kObservationDim];
   float output[policy::kOutputDim], action[policy::kActionDim];
   while (std::fread(observation, sizeof(observation), 1, stdin) == 1) {{
-    policy::evaluate_normalized(observation, output);
-    policy::evaluate(observation, action);
+    const bool acts = policy::evaluate_normalized(observation, output);
+    if (policy::evaluate(observation, action) != acts) return 2;
     std::fwrite(output, sizeof(output), 1, stdout);
     std::fwrite(action, sizeof(action), 1, stdout);
   }}
@@ -101,15 +101,38 @@ def observations_of(image: PolicyImage, count: int) -> np.ndarray:
     return (center + span * draws).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["choosing", "masked"])
+@pytest.mark.parametrize("name", ["choosing", "masked", "remembering_quadrotor_4"])
 def test_the_header_gives_the_bits_of_the_image(name: str, tmp_path: Path) -> None:
+    """And the safe action where an observation is not finite."""
     image = parse_policy(sample_images()[name])
     # contraction and the machine's vectors, which must change nothing
     program = compile_header(image, tmp_path, "-O3", "-march=native", "-ffp-contract=fast")
     observations = observations_of(image, 300)
-    results = run_program(program, image, observations)
-    np.testing.assert_array_equal(results[0], image.output(observations))
-    np.testing.assert_array_equal(results[1], image.evaluate(observations))
+    broken = np.repeat(observations[:3], observations.shape[1], axis=0)
+    broken[range(len(broken)), np.arange(len(broken)) % observations.shape[1]] = np.repeat(
+        np.float32([np.nan, np.inf, -np.inf]), observations.shape[1]
+    )
+    results = run_program(program, image, np.concatenate([observations, broken]))
+    np.testing.assert_array_equal(results[0][:300], image.output(observations))
+    np.testing.assert_array_equal(results[1][:300], image.evaluate(observations))
+    safe = image.runner.safe_action()[0]
+    assert (image.evaluate(broken) == safe).all()
+    assert (results[1][300:] == safe).all()
+    assert (results[0][300:] == export.safe_output(image)).all()
+
+
+def test_the_safe_action_is_that_of_the_images_contract() -> None:
+    """A quadrotor's rotors stand still; the middle of their ranges would be half its thrust."""
+    quadrotor = parse_policy(sample_images()["remembering_quadrotor_4"])
+    action, output = quadrotor.runner.safe_action()
+    assert (action.tolist(), output.tolist()) == ([0.0] * 4, [-1.0] * 4)
+    zeros = "{0.0f, 0.0f, 0.0f, 0.0f}"
+    data = folders.data_header(quadrotor)
+    assert f"constexpr float kSafeAction[] = {zeros};" in data
+    header = folders.policy_header(quadrotor)
+    assert f"static const float remembering_safe_action[] = {zeros};" in header
+    action, output = parse_policy(sample_images()["relu"]).runner.safe_action()
+    assert (action.tolist(), output.tolist()) == ([0.5, 0.25], [0.0, 0.0])
 
 
 def test_the_header_needs_no_optimization_and_no_fma_instruction(tmp_path: Path) -> None:
