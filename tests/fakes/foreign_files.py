@@ -6,10 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
+from rltools_host.build import tools
+from rltools_host.policies.importing.onnx_files import GROUP
 from rltools_host.policies.importing.run import ImportRequest
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.tree import TREE
 
+needs_onnx = pytest.mark.skipif(
+    not tools.group_is_installed(GROUP),
+    reason=f"the group {GROUP} of packages is not installed: rlt test --all installs it",
+)
 NOTHING = Given()
 FOLDER = TREE.root / "tests" / "goldens" / "foreign"
 

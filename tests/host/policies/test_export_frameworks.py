@@ -14,9 +14,9 @@ import pytest
 from safetensors.numpy import load
 
 import numpy_torch
+from foreign_files import needs_onnx
 from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images
-from rltools_host.build import tools
 from rltools_host.build.description import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import RefusedError
@@ -28,32 +28,10 @@ from rltools_host.policies.image import PolicyImage, parse_policy
 
 SAMPLES = ("summing_quadrotor", *NETWORKS)
 RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
-FUNCTIONS = {
-    "identity": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0),
-    "gelu": lambda x: x / 2 * (1 + special().erf(x / np.sqrt(2))),
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "softplus": lambda x: np.logaddexp(0, x),
-    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
-    "silu": lambda x: x / (1 + np.exp(-x)),
-    "hardtanh": lambda x: np.minimum(np.maximum(x, -1), 1),
-}
-
-
-def special():  # type: ignore[no-untyped-def]
-    import scipy.special
-
-    return scipy.special
 
 
 def sample(name: str) -> PolicyImage:
     return parse_policy(sample_images()[name])
-
-
-def needs_onnx() -> None:
-    if not tools.group_is_installed(onnx_model.GROUP):
-        pytest.skip("ONNX is not installed: rlt test --all installs it")
 
 
 def sigmoid(x):  # type: ignore[no-untyped-def]
@@ -100,7 +78,7 @@ def test_safetensors_hold_all_that_the_action_takes(name: str) -> None:
                 x = x @ values[f"{layer}.weight"].T + values[f"{layer}.bias"]
             else:
                 x, states[layer] = cell(values, layer, x, states[layer])
-            x = FUNCTIONS[activation](x)
+            x = ACTIVATIONS[activation].value(x)
         action = np.clip(x, -1, 1) * half_range + (values["highest"] + values["lowest"]) / 2
         most = allowed(image, observations, ours)
         difference = np.abs(action - image.runner.run(observations, ours)[1]) / half_range
@@ -127,10 +105,10 @@ def in_time(image: PolicyImage) -> np.ndarray:
     )
 
 
+@needs_onnx
 @pytest.mark.all
 @pytest.mark.parametrize("name", RECURRENT)
 def test_onnxruntime_goes_on_from_the_state(name: str) -> None:
-    needs_onnx()
     import onnxruntime
 
     image = sample(name)
@@ -147,10 +125,10 @@ def test_onnxruntime_goes_on_from_the_state(name: str) -> None:
         assert difference.max() <= 2e-6
 
 
+@needs_onnx
 @pytest.mark.all
 @pytest.mark.parametrize("name", [*SAMPLES, "choosing"])
 def test_onnxruntime_gives_the_actions(name: str) -> None:
-    needs_onnx()
     import onnx
     import onnxruntime
 
@@ -167,9 +145,9 @@ def test_onnxruntime_gives_the_actions(name: str) -> None:
     assert ((actions >= low) & (actions <= high)).all()
 
 
+@needs_onnx
 @pytest.mark.all
 def test_a_model_with_other_actions_is_not_written() -> None:
-    needs_onnx()
     image, other = sample("tanh"), sample("relu")
     model = onnx_model.encode_onnx(other)
     with pytest.raises(RefusedError, match="nothing was written"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from beside_core import require_the_cores_bits
-from rltools_host.build import tools
+from foreign_files import needs_onnx
 from rltools_host.build.description import Channel
 from rltools_host.build.experiments import list_experiments
 from rltools_host.commands.export import run as export_run
@@ -82,11 +82,6 @@ def test_rounding_is_allowed_and_one_flipped_weight_is_not(
             assert (np.abs(wrong.output(observations) - outputs) > limits).any(), (layer, place)
 
 
-def needs_onnx() -> None:
-    if not tools.group_is_installed(onnx_model.GROUP):
-        pytest.skip("ONNX is not installed: rlt test --all installs it")
-
-
 def require_each_export(run: Path, folder: Path) -> None:
     """All formats, each checked by the command; of forbidden choices those which have them. The
     runtime in C, which some of them carry, computes the core's bits."""
@@ -113,19 +108,20 @@ def quick_or_slow(*values: str, quick: bool) -> Any:
     return pytest.param(*values, marks=() if quick else pytest.mark.slow)
 
 
+@needs_onnx
 @pytest.mark.all
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "experiment", [quick_or_slow(name, quick=name in QUICK) for name in list_experiments()]
 )
 def test_every_export_of_a_shipped_experiment(experiment: str, tmp_path: Path) -> None:
-    needs_onnx()
     settings = SHORTER.get(experiment, ())
     run = tmp_path / "run"
     train_here(experiment, "host", steps=300, settings=settings, out=run, tensorboard=False)
     require_each_export(run, tmp_path)
 
 
+@needs_onnx
 @pytest.mark.all
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
@@ -139,7 +135,6 @@ def test_every_export_of_a_shipped_experiment(experiment: str, tmp_path: Path) -
     ],
 )
 def test_every_export_of_a_task_of_gymnasium(task: str, algorithm: str, tmp_path: Path) -> None:
-    needs_onnx()
     run = tmp_path / "run"
     train_task(task, algorithm=algorithm, steps=600, out=run, tensorboard=False)
     image = read_run_policy(str(run))

@@ -18,15 +18,14 @@ import pytest
 from gymnasium import spaces
 from safetensors.numpy import save_file
 
-from foreign_files import FOLDER
+from foreign_files import FOLDER, needs_onnx
 from policy_samples import sample_images
-from rltools_host.build import tools
 from rltools_host.commands import cli
 from rltools_host.errors import RltError
 from rltools_host.policies.frameworks import encode_safetensors, pytorch_module
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
-from rltools_host.policies.importing.onnx_files import GROUP, policy_in
+from rltools_host.policies.importing.onnx_files import policy_in
 from rltools_host.policies.importing.pickles import Call, Global, UnreadableError
 from rltools_host.policies.importing.proof import image_of, normalized_stages
 from rltools_host.policies.importing.reading import read_foreign
@@ -35,10 +34,6 @@ from rltools_host.policies.importing.sbx import function_name
 from rltools_host.policies.importing.stable_baselines3 import vec_normalize
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.target import Target, target_of_contract
-
-needs_onnx = pytest.mark.skipif(
-    not tools.group_is_installed(GROUP), reason=f"the group {GROUP} of packages is not installed"
-)
 
 
 def changed(name: str, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -66,13 +61,17 @@ def keyword(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 def image(*shape: int, **more: Any) -> Callable[[dict[str, Any]], None]:
     """Of a space of images, as the library keeps it: with its channels first."""
-    space = pickled(spaces.Box(0, 255, shape, np.uint8))
+    box = pickled(spaces.Box(0, 255, shape, np.uint8))
 
     def change(data: dict[str, Any]) -> None:
-        data["observation_space"] = space
+        data["observation_space"] = box
         data["policy_kwargs"].update(more)
 
     return change
+
+
+def space(kind: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data.update(action_space=pickled(kind))
 
 
 def own_class(data: dict[str, Any]) -> None:
@@ -99,6 +98,14 @@ REFUSED: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     ),
     "a class of the user's": ("sb3_ppo.zip", own_class, "only the library's own are known"),
     "no arguments at all": ("sb3_ppo.zip", nothing_stated, "no policy_kwargs"),
+    "a space of another width": (
+        *("sb3_dqn_lander.zip", space(spaces.Discrete(3))),
+        "its action space and its network contradict each other",
+    ),
+    "a space that is none of numbers": (
+        *("sb3_dqn_lander.zip", space(spaces.MultiBinary(4))),
+        'its action space is a "MultiBinary": only a Box',
+    ),
     "a lambda": ("sbx_ppo_lambda.zip", dict, "a function of the user's"),
 }
 
@@ -128,9 +135,9 @@ def test_an_archive_of_the_old_gym_is_read(tmp_path: Path, monkeypatch: pytest.M
     old = type("Box", (spaces.Box,), {"__module__": "gym.spaces.box"})
     for module in ("gym", "gym.spaces", "gym.spaces.box"):
         monkeypatch.setitem(sys.modules, module, SimpleNamespace(Box=old))
-    space = pickled(old(-1.5, 2.0, (1,)))
-    assert b"gym.spaces.box" in base64.b64decode(space[":serialized:"])
-    path = changed("sb3_ppo.zip", tmp_path, lambda data: data.update(action_space=space))
+    box = old(-1.5, 2.0, (1,))
+    assert b"gym.spaces.box" in base64.b64decode(pickled(box)[":serialized:"])
+    path = changed("sb3_ppo.zip", tmp_path, space(box))
     bounds = read_foreign(path, path.read_bytes(), Given()).action_bounds
     assert bounds is not None
     assert [float(end.item()) for end in bounds] == [-1.5, 2.0]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreign_files import FOLDER
+from foreign_files import FOLDER, needs_onnx
 from rltools_host.build import tools
 from rltools_host.errors import RltError
 from rltools_host.policies.importing import pickles, state_dicts, tensor_files
@@ -429,12 +429,11 @@ DESCRIPTIONS = {
 }
 
 
+@needs_onnx
 @pytest.mark.parametrize("name", DESCRIPTIONS)
 def test_a_description_names_nothing_but_a_model_beside_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not tools.group_is_installed(GROUP):
-        pytest.skip(f"the group {GROUP} of packages is not installed")
     monkeypatch.chdir(tmp_path)
     before, behind = DESCRIPTIONS[name]
     assert LEAPP.count(before) == 1
@@ -444,9 +443,8 @@ def test_a_description_names_nothing_but_a_model_beside_it(
     assert not (tmp_path / "mark").exists()
 
 
+@needs_onnx
 def test_a_models_file_is_not_a_link_to_elsewhere(tmp_path: Path) -> None:
-    if not tools.group_is_installed(GROUP):
-        pytest.skip(f"the group {GROUP} of packages is not installed")
     path = tmp_path / "leapp.yaml"
     path.write_text(LEAPP)
     (tmp_path / "leapp.onnx").symlink_to(FOLDER / "leapp.onnx")

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import json
-import pickle
 import re
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium import spaces
 
-from foreign_files import FOLDER, TASKS
-from rltools_host.build import tools
+from foreign_files import FOLDER, needs_onnx
 from rltools_host.commands import cli
 from rltools_host.environments.headers import headers_of
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.network import run as run_stages
-from rltools_host.policies.importing.onnx_files import GROUP
 from rltools_host.policies.importing.proof import normalized_stages
 from rltools_host.policies.importing.reading import read_foreign
 from rltools_host.policies.importing.state_dicts import Given
@@ -33,7 +25,6 @@ from rltools_host.runs.folder import RunFolder
 
 SAC = str(FOLDER / "sb3_sac.zip")
 PPO = str(FOLDER / "sb3_ppo_vec_normalize.zip")
-DQN = str(FOLDER / "sb3_dqn_lander.zip")
 CELL = str(FOLDER / "safetensors_gru_cell.safetensors")
 
 
@@ -203,9 +194,6 @@ def test_recorded_steps_are_compared_in_time(
     assert "episode_starts must be 1 where an episode begins" in refusal(capsys, *words)
 
 
-needs_onnx = pytest.mark.skipif(
-    not tools.group_is_installed(GROUP), reason=f"the group {GROUP} of packages is not installed"
-)
 STATED = FOLDER / "leapp_stated.yaml"
 
 
@@ -253,36 +241,6 @@ def test_what_a_description_does_not_state_is_asked_for(
     assert cli.run(["import", str(file), "--rate", "50", "--out", str(tmp_path / "run")]) == 0
     assert "without names are numbered from 0: those of position," in capsys.readouterr().err
     assert read_run_policy(tmp_path / "run").contract.step_interval_us == 20_000
-
-
-def edited(path: Path, target: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """A Stable-Baselines3 archive with other data."""
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as written:
-        for name in source.namelist():
-            content = source.read(name)
-            if name == "data":
-                document = json.loads(content)
-                change(document)
-                content = json.dumps(document).encode()
-            written.writestr(name, content)
-    return target
-
-
-@pytest.mark.parametrize(
-    ("space", "sentence"),
-    [
-        (spaces.Discrete(3), "its action space and its network contradict each other"),
-        (spaces.MultiBinary(4), 'its action space is a "MultiBinary": only a Box'),
-    ],
-)
-def test_a_space_that_contradicts_the_network_is_refused(
-    space: Any, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = base64.b64encode(pickle.dumps(space)).decode()
-    change = {":type:": str(type(space)), ":serialized:": text}
-    path = edited(Path(DQN), tmp_path / "a.zip", lambda data: data.update(action_space=change))
-    words = ["import", str(path), "--environment", f"gym:{TASKS}:Lander"]
-    assert sentence in refusal(capsys, *words)
 
 
 FILES = {"SAC": SAC, "PPO": PPO, "FOLDER": FOLDER}

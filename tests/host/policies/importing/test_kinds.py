@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreign_files import FOLDER, GOLDENS
-from rltools_host.build import tools
+from foreign_files import FOLDER, GOLDENS, needs_onnx
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.importing import proof, state_dicts
 from rltools_host.policies.importing.network import Activate, ForeignPolicy, Normalize, run
-from rltools_host.policies.importing.onnx_files import GROUP, policy_in
+from rltools_host.policies.importing.onnx_files import policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.reading import content_of, read_foreign, read_normalizer
 from rltools_host.policies.importing.run import ImportRequest, read_policy
@@ -248,9 +247,6 @@ def test_a_clipped_observation_without_bounds_gives_the_librarys_actions() -> No
 
 # -- models of ONNX --------------------------------------------------------------------------------
 
-needs_onnx = pytest.mark.skipif(
-    not tools.group_is_installed(GROUP), reason=f"the group {GROUP} of packages is not installed"
-)
 W, B, V, C = (RANDOM.normal(size=size).astype("f4") for size in ((3, 8), (8,), (8, 4), (4,)))
 Node = tuple[str, str, str]  # operator and attributes, inputs, outputs
 FIRST: Node = ("Gemm", "x W B", "h")

@@ -71,54 +71,6 @@ def test_stages_are_computed_one_after_the_other() -> None:
     assert run_in(np.float32, [norm(1, 0.3, 1.0)], tenth) == np.float32(0.1) - np.float32(0.3)
 
 
-def test_a_state_goes_on_from_row_to_row_of_an_episode() -> None:
-    """By PyTorch's formulas for a width of 1 and weights of 1."""
-    one = Recurrent(np.ones((1, 3)), np.zeros(3), np.ones((1, 3)), np.array([0.0, 0.0, 0.5]))
-
-    def step(x: float, h: float) -> float:
-        gate = 1 / (1 + np.exp(-(x + h)))
-        return float((1 - gate) * np.tanh(x + gate * (h + 0.5)) + gate * h)
-
-    x = np.array([[0.5], [-1.0], [2.0]])
-    first, third = step(0.5, 0.0), step(2.0, 0.0)
-    second = step(-1.0, first)
-    for starts, expected in (
-        ([True, False, True], [first, second, third]),
-        ([True, False, False], [first, second, step(2.0, second)]),
-        (None, [first, step(-1.0, 0.0), third]),
-    ):
-        check_rows(one, x, starts, expected)
-
-
-def check_rows(
-    layer: Recurrent, x: Array, starts: list[bool] | None, expected: list[float]
-) -> None:
-    given = None if starts is None else np.array(starts)
-    found = run([layer], x, given)
-    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-14)
-    single = run_in(np.float32, [layer], x.astype(np.float32), given)
-    np.testing.assert_allclose(single, found, rtol=1e-6)
-    assert (single != found).any()
-
-
-def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
-    """Likewise; the gates have biases of their own."""
-    biases = np.array([0.1, -0.2, 0.3, 0.4])
-    one = Recurrent(np.ones((1, 4)), biases, np.ones((1, 4)), np.array([0.0, 0.5, 0.0, 0.0]))
-
-    def step(x: float, h: float, c: float) -> tuple[float, float]:
-        i, f, g, o = x + h + biases + (0, 0.5, 0, 0)
-        sigmoid = ACTIVATIONS["sigmoid"].value
-        c = float(sigmoid(f) * c + sigmoid(i) * np.tanh(g))
-        return float(sigmoid(o) * np.tanh(c)), c
-
-    x = np.array([[0.5], [-1.0], [2.0]])
-    first, second = step(0.5, 0, 0), step(-1.0, *step(0.5, 0, 0))
-    check_rows(one, x, [True, False, False], [first[0], second[0], step(2.0, *second)[0]])
-    check_rows(one, x, [True, False, True], [first[0], second[0], step(2.0, 0, 0)[0]])
-    check_rows(one, x, None, [first[0], step(-1.0, 0, 0)[0], step(2.0, 0, 0)[0]])
-
-
 # -- folding ---------------------------------------------------------------------------------------
 
 WIDE = np.full(3, -4.0), np.full(3, 4.0)
