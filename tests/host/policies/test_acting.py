@@ -102,9 +102,12 @@ def run(tmp_path: Path, storage: Path) -> Path:
     [
         ("remembering_quadrotor_4", "quadrotor"),
         ("summing_quadrotor", "quadrotor"),
+        ("recurrent_pendulum", "pendulum"),
+        ("recurrent_quadrotor", "quadrotor"),
+        ("lstm_quadrotor", "quadrotor"),
     ],
 )
-def test_the_board_gives_the_policy_its_last_actions_and_sums(
+def test_the_board_gives_the_policy_its_last_actions_and_sums_and_its_state(
     sample: str, contract: str, tmp_path: Path
 ) -> None:
     run = make_policy_run(tmp_path / sample, sample_images()[sample])

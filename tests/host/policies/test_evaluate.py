@@ -90,13 +90,6 @@ def test_a_policy_sees_its_safe_action_after_a_fault_as_on_a_board() -> None:
     assert (episode.actions[2:] > 0).any(axis=1).all()  # it acts again
 
 
-def test_an_episode_depends_on_its_seed_alone(pendulum: PolicyImage) -> None:
-    many = evaluation.evaluate_policy(pendulum, "run", 3, 5, "gymnasium")
-    one = evaluation.evaluate_policy(pendulum, "run", 1, 7, "gymnasium")
-    assert many.returns[2] == one.returns[0]
-    assert len(set(many.returns)) == 3
-
-
 def test_the_core_simulator_runs_the_episodes_that_boards_evaluate(pendulum: PolicyImage) -> None:
     expected = untrained_pendulum_evaluation()
     result = evaluation.evaluate_policy(pendulum, "run", 10, 0, "core")

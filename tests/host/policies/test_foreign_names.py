@@ -96,19 +96,22 @@ def test_commands_that_build_for_a_run_refuse_it(
 
 
 def image_with(place: str, text: bytes) -> bytes:
-    image = sample_images()["pendulum"]
-    layers = len(parse_policy(image).layers)
-    channel = HEADER.size + layers * LAYER.size + CHANNEL.size  # the second one
+    image = sample_images()["choosing" if place == "choice" else "pendulum"]
+    parsed = parse_policy(image)
+    tables = HEADER.size + len(parsed.layers) * LAYER.size
+    channel = tables + CHANNEL.size  # the second one
+    channels = len(parsed.observations) + len(parsed.actions)
     offset, size = {
         "experiment": (HEADER.size - 64, 32),
         "environment": (HEADER.size - 32, 32),
         "name": (channel, 24),
         "unit": (channel + 24, 16),
+        "choice": (tables + channels * CHANNEL.size, 24),
     }[place]
     return patched(image, offset, f"{size}s", text)
 
 
-@pytest.mark.parametrize("place", ["experiment", "environment", "name", "unit"])
+@pytest.mark.parametrize("place", ["experiment", "environment", "name", "unit", "choice"])
 @pytest.mark.parametrize("text", [b'x"};', b"\x1b[2J", "\u202e".encode()])
 def test_an_image_with_such_a_name_is_refused(tmp_path: Path, place: str, text: bytes) -> None:
     """A board, which shows no names, takes it."""

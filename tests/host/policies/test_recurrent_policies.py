@@ -1,5 +1,4 @@
-"""Policies with a hidden state, as images of format 2: read, written, run, pushed and checked on a
-board, exported to C."""
+"""Policies with a hidden state, as images of format 2: read, written, run, exported to C."""
 
 from __future__ import annotations
 
@@ -14,8 +13,6 @@ from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from programs import output_of
 from quadrotor_policies import assert_acts_as_here
-from rltools_host.boards.hil import HilRequest, check_board, require_parity
-from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.commands import cli
 from rltools_host.errors import RefusedError, RltError
 from rltools_host.policies import episodes
@@ -25,8 +22,7 @@ from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.image_writing import Network, Origin, write_image
 from rltools_host.tree import TREE
 
-GRUS = ("recurrent_pendulum", "recurrent_quadrotor")
-RECURRENT = (*GRUS, "lstm_quadrotor")
+RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
 RESET_AT_OFFSET = 144 + 10
 LAYERS_OFFSET = 160
 
@@ -54,25 +50,6 @@ def test_it_reads_as_documented(pendulum: PolicyImage) -> None:
     assert quadrotor.recurrence == Recurrence(10_000, 40_000, 16)
     assert quadrotor.step_interval_us == 2_000
     assert quadrotor.contract.checksum == quadrotor.inputs.checksum
-
-
-@pytest.mark.parametrize("name", GRUS)
-def test_sequences_agree_with_pytorchs_cell_in_double_precision(name: str) -> None:
-    image = parse_policy(sample_images()[name])
-    dense, gru, last = image.layers
-    assert gru.hidden is not None
-    hidden_weights, hidden_bias = gru.hidden
-    for example in image.examples:
-        if example.begins:
-            state = np.zeros(gru.width)
-        value = np.maximum(example.observation.astype(float) @ dense.weights + dense.bias, 0)
-        inputs = np.split(value @ gru.weights + gru.bias, 3)
-        own = np.split(state @ hidden_weights + hidden_bias, 3)
-        reset, keep = (1 / (1 + np.exp(-(inputs[i] + own[i]))) for i in range(2))
-        candidate = np.tanh(inputs[2] + reset * own[2])
-        state = (1 - keep) * candidate + keep * state
-        output = np.tanh(state @ last.weights + last.bias)
-        np.testing.assert_allclose(example.output, output, rtol=2e-5, atol=2e-6)
 
 
 def test_runs_go_on_from_states_of_their_own(image: PolicyImage) -> None:
@@ -116,25 +93,6 @@ def test_another_hidden_weight_is_not_reproduced(pendulum: PolicyImage) -> None:
     other = parse_policy(patched(pendulum.data, offset, "f", 1.0001 * weight), "policy.rltp")
     with pytest.raises(RefusedError, match=r"policy\.rltp: example \d+ gives other bits"):
         other.verify()
-
-
-# -- at places -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("sample", "contract"),
-    [
-        ("recurrent_pendulum", "pendulum"),
-        ("recurrent_quadrotor", "quadrotor"),
-        ("lstm_quadrotor", "quadrotor"),
-    ],
-)
-def test_a_board_moves_the_state_on_and_ends_it(sample: str, contract: str, tmp_path: Path) -> None:
-    run = make_policy_run(tmp_path / sample, sample_images()[sample])
-    place = PolicyTarget("host", contract=contract)
-    result = check_board(HilRequest(place, str(run), 20, 40), lambda *_: None)
-    require_parity(result)
-    assert result.parity.ticks.checked > 70
 
 
 def test_each_episode_in_gymnasium_has_a_state_of_its_own(pendulum: PolicyImage) -> None:
