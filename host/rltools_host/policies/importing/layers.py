@@ -11,6 +11,7 @@ from itertools import combinations, count, groupby, pairwise, permutations, take
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from rltools_host.documents import shown
@@ -37,6 +38,7 @@ RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reve
 ENDLESS = 2.0**64  # a clip's end beyond this one is none
 ROUNDED = 3e-7  # error of bounds about 1 in single precision
 MAX_RECURRENT = 3  # modules, each of which has any number of layers
+MAX_LISTED = 8
 MAX_TABLES = 6  # of dense layers, whose orders are tried
 UNKNOWN_BEHIND = (
     "nothing behind its recurrent layers but the next layer (the file does not say), state it by "
@@ -259,26 +261,19 @@ def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> 
         )
 
 
-@dataclass(frozen=True, eq=False)
-class FoldedLayer:
-    """A layer of an image, in double precision."""
-
-    activation: str
-    weights: Array
-    bias: Array
-    hidden: tuple[Array, Array] | None = None  # of a recurrent one
-
-    @property
-    def width(self) -> int:
-        return self.bias.size if self.hidden is None else len(self.hidden[0])
+def listed(names: Sequence[str]) -> str:
+    """Return the names for a message, the first MAX_LISTED of many."""
+    some = ", ".join(map(shown, names[:MAX_LISTED]))
+    more = len(names) - MAX_LISTED
+    return f"{some} and {more} more" if more > 0 else some
 
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """The contents of an image: a normalizer, or none, and layers."""
+    """The contents of an image: a normalizer, or none, and layers with their activations."""
 
     normalizer: tuple[Array, Array] | None  # mean and inverse standard deviation
-    layers: tuple[FoldedLayer, ...]
+    layers: tuple[tuple[Layer, str], ...]
 
 
 def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
@@ -300,28 +295,26 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
         )
     if rest and isinstance(rest[0], Clip) and not reached(rest[0], ranges).any():
         rest.pop(0)
-    layers: list[FoldedLayer] = []
+    layers: list[tuple[Layer, str]] = []
     open_layer: Dense | None = None  # whose activation is not known yet
     for stage in plain_stages(rest):
         if isinstance(stage, Activate):
             if open_layer is None:  # the activation of the inputs, or behind another activation
-                width = layers[-1].width if layers else ranges[0].size
+                width = ends_of(layers[-1][0])[1] if layers else ranges[0].size
                 open_layer = Dense(np.eye(width), np.zeros(width))
-            layers.append(FoldedLayer(stage.name, open_layer.weights, open_layer.bias))
+            layers.append((open_layer, stage.name))
             open_layer = None
         elif isinstance(stage, Recurrent):
-            first_product = Dense(stage.weights, stage.bias)
             if open_layer is not None:
-                first_product = product(open_layer, first_product)
-            own = (stage.hidden_weights, stage.hidden_bias)
-            taken = (first_product.weights, first_product.bias)
-            layers.append(FoldedLayer("identity", *taken, own))
+                taken = product(open_layer, Dense(stage.weights, stage.bias))
+                stage = structs.replace(stage, weights=taken.weights, bias=taken.bias)
+            layers.append((stage, "identity"))
             open_layer = None
         else:
             open_layer = stage if open_layer is None else product(open_layer, stage)
     if open_layer is not None:
-        layers.append(FoldedLayer("identity", open_layer.weights, open_layer.bias))
-    if any(max(len(each.weights), each.width) > WIDEST for each in layers):
+        layers.append((open_layer, "identity"))
+    if any(max(ends_of(each)) > WIDEST for each, _ in layers):
         raise UnreadableError(f"a layer of it is wider than {WIDEST}, with what its clipping takes")
     return Folded(normalizer, tuple(layers))
 

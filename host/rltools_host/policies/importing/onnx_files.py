@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rltools_host.build import tools
 from rltools_host.documents import shown
 from rltools_host.policies.activations import ACTIVATIONS
-from rltools_host.policies.importing.layers import affine
+from rltools_host.policies.importing.layers import affine, listed
 from rltools_host.policies.importing.network import (
     WIDEST,
     Activate,
@@ -591,11 +591,6 @@ def assumed_output(names: Sequence[str], chosen: str, asked: str | None) -> tupl
         f"its output {shown(chosen)} is the action (by its name), and left out is {left}, state it "
         "by --output-name NAME",
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    some = ", ".join(shown(name) for name in names[:8])
-    return some if len(names) <= 8 else f"{some} and {len(names) - 8} more"
 
 
 COMMUTING = ("Add", "Mul", "Max", "Min")

@@ -16,6 +16,7 @@ from rltools_host.policies.importing.layers import (
     any_layer,
     follow_on,
     in_chain,
+    listed,
 )
 from rltools_host.policies.importing.pickles import UnreadableError
 
@@ -29,7 +30,6 @@ RIVAL = re.compile(
     r"(?i)(target|value|critic|vf?|qf?)(_?(layer|head|net|network|out|fn|linear|\d))*"
 )
 DEVIATION = re.compile(r"(?i)(fc_?)?(log_?)?(std|sigma|var|scale)(_?(layer|head|net|out|linear))?")
-MAX_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,3 @@ def chosen(
         f"its network {shown(called[0])} is the policy (by its name), and left out is {others}, "
         "state it by --part NAME",
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    some = ", ".join(map(shown, names[:MAX_LISTED]))
-    more = len(names) - MAX_LISTED
-    return f"{some} and {more} more" if more > 0 else some

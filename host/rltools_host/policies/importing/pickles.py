@@ -91,15 +91,15 @@ class _Machine:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.actions: dict[str, Callable[[Any], None]] = {
+        self.actions: dict[str, Callable[[Any], object]] = {
             "EMPTY_DICT": lambda _: self.stack.append({}),
             "EMPTY_LIST": lambda _: self.stack.append([]),
             "EMPTY_TUPLE": lambda _: self.stack.append(()),
             "EMPTY_SET": lambda _: self.stack.append([]),
             "MARK": lambda _: self.stack.append(_Mark),
-            "POP": lambda _: self.drop(),
+            "POP": lambda _: self.stack.pop(),
             "DUP": lambda _: self.stack.append(self.stack[-1]),
-            "POP_MARK": lambda _: self.drop_to_mark(),
+            "POP_MARK": lambda _: self.to_mark(),
             "TUPLE": lambda _: self.stack.append(tuple(self.to_mark())),
             "TUPLE1": lambda _: self.stack.append(tuple(self.take(1))),
             "TUPLE2": lambda _: self.stack.append(tuple(self.take(2))),
@@ -124,12 +124,6 @@ class _Machine:
             **dict.fromkeys(("BINGET", "LONG_BINGET", "GET"), self.recall),
             **dict.fromkeys(VALUES, self.stack.append),
         }
-
-    def drop(self) -> None:
-        self.stack.pop()
-
-    def drop_to_mark(self) -> None:
-        self.to_mark()
 
     def take(self, count: int) -> list[Any]:
         if len(self.stack) < count:

@@ -20,7 +20,7 @@ from rltools_host.confined import answer_calls, read_apart
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.importing import onnx_files, reading
 from rltools_host.policies.importing.network import ForeignPolicy, Stage, check_stages
-from rltools_host.policies.importing.pickles import Array
+from rltools_host.policies.importing.pickles import Array, UnreadableError
 from rltools_host.policies.importing.state_dicts import Given
 
 PROGRAM = "rltools_host.policies.importing.process"
@@ -112,7 +112,10 @@ def answer(question: Question) -> Found | Outputs:
         if reference is None:
             raise DamagedFileError(CHANGED.format(file))
         seen = np.frombuffer(question.observations, "<f4").reshape(-1, question.width)
-        return Outputs(reading.computed_by(reference, seen, file), digest.hexdigest())
+        try:
+            return Outputs(reference(seen), digest.hexdigest())
+        except UnreadableError as error:
+            raise DamagedFileError(f"{file} cannot be imported: {error}") from None
     return Found(
         replace(policy, reference=None),
         digest.hexdigest(),

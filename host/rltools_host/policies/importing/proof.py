@@ -37,6 +37,7 @@ from rltools_host.policies.importing.network import (
     Stage,
     Starts,
     is_recurrent,
+    numbers_of,
     run,
     run_in,
 )
@@ -327,11 +328,10 @@ def image_of(
     """
     contract = target.contract
     folded = fold(stages, ranges_of(contract.observations, np.float64))
-    layers = [
-        Layer(each.activation, single(each.weights), single(each.bias), hidden)
-        for each in folded.layers
-        for hidden in [each.hidden and (single(each.hidden[0]), single(each.hidden[1]))]
-    ]
+    layers = []
+    for each, activation in folded.layers:
+        weights, bias, *hidden = map(single, numbers_of(each))
+        layers.append(Layer(activation, weights, bias, (hidden[0], hidden[1]) if hidden else None))
     origin = Origin(target.experiment(stem), target.environment, policy.step, policy.seed, sha256)
     rows, second = example_rows(*(seen or sampled_steps(contract, SAMPLES, is_recurrent(stages))))
     network = Network(folded.normalizer, layers, steps_between)
@@ -466,15 +466,12 @@ def count_same_choices(
     gap = np.abs(outputs[rows, first + theirs] - outputs[rows, first + ours])
     others = (gap > 2 * proof.limit * scale).any(axis=1)
     if others.any():
+        by = proof.what if proof.chosen_by == Proof.chosen_by else proof.chosen_by
         raise RefusedError(
-            f"the image has other choices than {by(proof)} in {others.sum()} of {len(outputs)} "
+            f"the image has other choices than {by} in {others.sum()} of {len(outputs)} "
             "observations: no run was made"
         )
     return int((ours == theirs).all(axis=1).sum())
-
-
-def by(proof: Proof) -> str:
-    return proof.what if proof.chosen_by == Proof.chosen_by else proof.chosen_by
 
 
 def prove_by_library(

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.build.description import (
@@ -32,6 +31,7 @@ from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.files import read_limited
 from rltools_host.policies.importing import onnx_files, sbx, stable_baselines3, state_dicts
 from rltools_host.policies.importing.exports import exported_policy, is_exported
+from rltools_host.policies.importing.layers import listed
 from rltools_host.policies.importing.network import (
     FREQUENCY,
     MAXIMUM,
@@ -85,7 +85,7 @@ def described_policy(
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
-            f"it describes a pipeline of {len(models)} models, {onnx_files.listed(list(models))}: "
+            f"it describes a pipeline of {len(models)} models, {listed(list(models))}: "
             "only one model from observations to actions is supported; import the .onnx of one "
             "that is, beside it, with --contract or --environment"
         )
@@ -285,39 +285,13 @@ MAX_IN_FOLDER = 1000
 NO_PATH = Path()
 CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
-KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
-
-
-TO_ONNX = "export the model to ONNX, with tf2onnx, and import that"
-SAVED_TABLE = "save the weights as a table, with safetensors.numpy.save_file, and import that"
-FORMATS = (  # by the first bytes
-    (b"\x89HDF", f"it is a model of Keras in HDF5: {TO_ONNX}"),
-    (b"TFL3", f"it is a model of TensorFlow Lite: {TO_ONNX} (from the model it was made of)"),
-    (b"\x93NUMPY", f"it is an array of NumPy's: {SAVED_TABLE}"),
+UNSUPPORTED = (
+    "its format is not supported; supported are the .zip of Stable-Baselines3 and sbx, .pt and "
+    ".pth, .safetensors, .onnx, LEAPP's .yaml: export a model of Keras or TensorFlow to ONNX with "
+    "tf2onnx, and save other networks as a state_dict() with torch.save, or their arrays with "
+    "safetensors.numpy.save_file (a VecNormalize goes with --normalizer)"
 )
-OTHER_ENDINGS = {
-    ".pkl": "it is a pickle, whose code would have to be executed: save the policy's state_dict() "
-    "with torch.save (a VecNormalize goes with --normalizer, beside its policy)",
-    ".pickle": "it is a pickle, whose code would have to be executed: save the policy's "
-    "state_dict() with torch.save",
-    ".pb": f"it is a graph of TensorFlow: {TO_ONNX}",
-}
 TABLES = (".yaml", ".yml", ".zip", ".pt", ".pth", ".safetensors", ".onnx", CLEANRL)
-
-
-def other_archive(archive: Archive) -> str:
-    """Return what a zip archive is that nothing here reads, and the way on."""
-    names = archive.names
-    if any(name.endswith("models/model.json") for name in names):
-        return (
-            "it is a program of torch.export: save the module's state_dict() with torch.save, or "
-            "export it to ONNX"
-        )
-    if "config.json" in names and "metadata.json" in names:
-        return f"it is a model of Keras: {TO_ONNX}"
-    if names and all(name.endswith(".npy") for name in names):
-        return f"it has arrays of NumPy's, and no order of them: {SAVED_TABLE}"
-    return "its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's"
 
 
 def in_folder(path: Path) -> str:
@@ -326,11 +300,9 @@ def in_folder(path: Path) -> str:
         names = sorted(each.name for each in path.iterdir())[:MAX_IN_FOLDER]
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-    if "saved_model.pb" in names:
-        return f"cannot be imported: it is a SavedModel of TensorFlow: {TO_ONNX}"
     files = [name for name in names if Path(name).suffix in TABLES and "\n" not in name]
     if not files:
-        return f"is a folder, and no file in it is a policy's; supported are {KNOWN}"
+        return f"is a folder, and no file in it is a policy's: {UNSUPPORTED}"
     return f"is a folder: import the policy in it, {' or '.join(map(shown, files[:4]))}"
 
 
@@ -383,7 +355,7 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError("it has no outputs with names: leave --output-name out")
     if content.startswith(ZIP):
         archive = Archive(content)
-        if stable_baselines3.is_archive(archive):
+        if "data" in archive and "policy.pth" in archive:
             given.nothing("Stable-Baselines3 archive")
             return stable_baselines3.policy_in(archive)
         if data_pickle(archive) is not None:
@@ -394,9 +366,9 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             if stable_baselines3.has_policy(document):
                 return stable_baselines3.policy_in_table(document, given, stated)
             return state_dicts.policy_in(document, given, is_cleanrl=is_cleanrl)
-        if sbx.is_sbx_archive(archive):
+        if "data" in archive:
             return sbx.sbx_policy_in(archive, given)
-        raise UnreadableError(other_archive(archive))
+        raise UnreadableError(UNSUPPORTED)
     if is_safetensors(content):
         tensors, texts = read_safetensors(content)
         if is_exported(tensors):
@@ -415,19 +387,7 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
         )
-    named = next((what for begins, what in FORMATS if begins in content[:8]), None)
-    named = named or OTHER_ENDINGS.get(path.suffix, "its format is not supported")
-    raise UnreadableError(f"{named}; supported are {KNOWN}")
-
-
-def computed_by(
-    reference: Callable[[NDArray[np.float32]], Array], observations: NDArray[np.float32], path: Path
-) -> Array:
-    """Return the library's own outputs for observations of a file's policy."""
-    try:
-        return reference(observations)
-    except UnreadableError as error:
-        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+    raise UnreadableError(UNSUPPORTED)
 
 
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:

@@ -39,10 +39,6 @@ ACTORS = {
 }
 
 
-def is_sbx_archive(archive: Archive) -> bool:
-    return "data" in archive and "policy.pth" not in archive
-
-
 def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
     """Return the policy of the archive's `data`, which has all of it."""
     data = parsed(archive.read("data"))

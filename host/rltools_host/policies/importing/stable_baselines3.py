@@ -45,10 +45,9 @@ from rltools_host.policies.importing.pickles import (
     read_pickle,
 )
 from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, Given, root, standardized
-from rltools_host.policies.importing.tensor_files import Archive, read_torch
+from rltools_host.policies.importing.tensor_files import Archive, read_torch_and_pickle
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
-MEMBERS = ("data", "policy.pth")
 CLASSES = {each.torch_class: name for name, each in ACTIVATIONS.items()}  # of torch.nn
 UNKNOWN_NORMALIZER = (
     f"{NO_NORMALIZER} (the archive does not say whether it was trained with VecNormalize), state "
@@ -87,19 +86,16 @@ CROSSQ_EPSILON = 1e-3  # batch_norm_eps of CrossQPolicy
 SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
 
 
-def is_archive(archive: Archive) -> bool:
-    return all(name in archive for name in MEMBERS)
-
-
 def policy_in(archive: Archive) -> ForeignPolicy:
     """Return the policy of the archive's `data` and `policy.pth`."""
     data = parsed(archive.read("data"))
-    tensors = tensors_of(read_torch(Archive(archive.read("policy.pth"))), "policy.pth")
-    known_class = has_known_class(data, MODULES)
+    tensors = tensors_of(
+        read_torch_and_pickle(Archive(archive.read("policy.pth")))[0], "policy.pth"
+    )
+    name = class_named(data)
     refuse_images(data)
     keywords = keywords_of(data)
     choices = choices_of(data)
-    name = class_named(data)
     if choices or name == "ARSLinearPolicy":
         keywords = {"squash_output": False, **keywords} if name.startswith("ARS") else keywords
     kind, stages, is_normalized = network_of(tensors, keywords, choices)
@@ -112,16 +108,10 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         lacks_normalizer=kind == "PPO" and normalizes(data),
         asks_for_masks=name.startswith("Maskable"),
         assumed=(
-            *(() if known_class else (UNKNOWN_CLASS,)),
+            *(() if name else (UNKNOWN_CLASS,)),
             *(() if kind == "PPO" else (UNKNOWN_NORMALIZER,)),
         ),
     )
-
-
-def class_named(data: Mapping[str, Any]) -> str:
-    """Return the name of the policy's class where the archive states it."""
-    stated = serialized(data, "policy_class")
-    return class_name(stated, MODULES) if isinstance(stated, Global) else ""
 
 
 # Tensors by which the library's policies are known.
@@ -234,21 +224,21 @@ def policy_of(
     )
 
 
-def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
-    """Return whether the archive states its policy's class.
+def class_named(data: Mapping[str, Any]) -> str:
+    """Return the name of the policy's class, or an empty text where the archive does not state it.
 
     Raise UnreadableError for a user's own class, which may do more than its layers.
     """
     if data.get("policy_class") is None:
-        return False
+        return ""
     stated = serialized(data, "policy_class")
-    if not isinstance(stated, Global) or not stated.name.startswith(modules):
+    if not isinstance(stated, Global) or not stated.name.startswith(MODULES):
         name = stated.name if isinstance(stated, Global) else "one of the user's own"
         raise UnreadableError(
             f"its policy_class is {shown(name)}, and only the library's own are known: save the "
             "state_dict() of its actor"
         )
-    return True
+    return class_name(stated, MODULES)
 
 
 def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -295,30 +296,14 @@ def cleanrl_choices(
     return ForeignPolicy(library, tuple(stages), False, choices, algorithm=name, assumed=assumed)
 
 
-def cleanrl_sac(document: Any, given: Given) -> ForeignPolicy:
-    return cleanrl_squashed(
-        document, given, "SAC", "fc_mean", ("fc_logstd.weight", "fc_logstd.bias")
-    )
-
-
-def cleanrl_td3(document: Any, given: Given) -> ForeignPolicy:
-    return cleanrl_squashed(document, given, "TD3", "fc_mu", ())
-
-
-def cleanrl_squashed(
-    document: Any, given: Given, algorithm: str, last: str, more: Sequence[str]
-) -> ForeignPolicy:
+def cleanrl_squashed(algorithm: str, last: str, document: Any, given: Given) -> ForeignPolicy:
+    """Return a policy of SAC or TD3, whose last layer has this name."""
     library = f"CleanRL {algorithm}"
     if given.output_activation is not None:
         raise UnreadableError(f"a {library} actor ends in tanh: leave --output-activation out")
     tensors = tensors_of(document, "actor")
     names = [*sorted(n for n in layers_under(tensors, "fc") if re.fullmatch(r"fc\d+", n)), last]
-    only(
-        tensors,
-        names,
-        "action_scale|action_bias|" + "|".join(map(re.escape, more)),
-        f"{library} actor",
-    )
+    only(tensors, names, r"action_scale|action_bias|fc_logstd\..*", f"{library} actor")
     scale, bias = np.ravel(tensors["action_scale"]), np.ravel(tensors["action_bias"])
     stages = perceptron(tensors, names, given.hidden(f"{library} actor", "relu"), "tanh")
     return ForeignPolicy(
@@ -412,8 +397,11 @@ LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPoli
     (has_tables("policy", "state_preprocessor"), skrl),
     (has("actor_mean.0.weight", "actor_logstd"), cleanrl_ppo),
     (has("actor.0.weight", "critic.0.weight"), cleanrl_ppo_choices),
-    (has("fc_mean.weight", "fc_logstd.weight", "action_scale"), cleanrl_sac),
-    (has("fc_mu.weight", "action_scale"), cleanrl_td3),
+    (
+        has("fc_mean.weight", "fc_logstd.weight", "action_scale"),
+        partial(cleanrl_squashed, "SAC", "fc_mean"),
+    ),
+    (has("fc_mu.weight", "action_scale"), partial(cleanrl_squashed, "TD3", "fc_mu")),
 )
 
 

@@ -36,12 +36,10 @@ MAX_ENTRIES = 10_000
 MAX_ENTRY_BYTES = 128_000_000
 MAX_HEADER_BYTES = 4_000_000  # of safetensors
 MAX_BYTES = 512_000_000  # of all entries that are read
-DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, struct.error)
-STRANGE = (
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-)  # of an unknown compression, or a password
+DAMAGES = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, struct.error),
+    *(NotImplementedError, RuntimeError, OverflowError),  # an unknown compression, or a password
+)
 
 
 class Archive:
@@ -52,7 +50,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             entries = self._zip.infolist()
-        except (*DAMAGES, *STRANGE):
+        except DAMAGES:
             raise UnreadableError("it is a damaged zip archive") from None
         if len(entries) > MAX_ENTRIES:
             raise UnreadableError(f"its zip archive has more than {MAX_ENTRIES:,} entries")
@@ -70,10 +68,9 @@ class Archive:
             with self._zip.open(name) as entry:
                 data = entry.read(MAX_ENTRY_BYTES + 1)  # never more, whatever the header says
         except DAMAGES:
-            raise UnreadableError(f"the entry {shown(name)} of its archive is damaged") from None
-        except STRANGE:
             raise UnreadableError(
-                f"the entry {shown(name)} of its archive is packed in a way that is not supported"
+                f"the entry {shown(name)} of its archive is damaged, or packed in a way that is "
+                "not supported"
             ) from None
         self._bytes += len(data)
         if len(data) > MAX_ENTRY_BYTES or self._bytes > MAX_BYTES:
@@ -118,13 +115,9 @@ def data_pickle(archive: Archive) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def read_torch(archive: Archive) -> Any:
-    """Return dicts, lists, numbers and texts unchanged, and tensors as arrays."""
-    return read_torch_and_pickle(archive)[0]
-
-
 def read_torch_and_pickle(archive: Archive) -> tuple[Any, Any]:
-    """Return the same, and the pickle itself, which has the calls for what is no tensor."""
+    """Return dicts, lists, numbers and texts unchanged, and tensors as arrays; and the pickle
+    itself, which has the calls for what is no tensor."""
     name = data_pickle(archive)
     if name is None:
         raise UnreadableError("its zip archive is none of PyTorch's, it has no one data.pkl")
@@ -245,8 +238,9 @@ class _Entry(Struct, frozen=True):
     data_offsets: tuple[Count, Count]
 
 
-def check_header(data: bytes) -> None:
-    """Raise UnreadableError or ValueError unless all tensors together have the bytes that follow.
+def checked_texts(data: bytes) -> dict[str, str]:
+    """Return the texts of `__metadata__`. Raise UnreadableError or ValueError unless all tensors
+    together have the bytes that follow.
 
     The package copies each of them, also where they overlap.
     """
@@ -254,13 +248,14 @@ def check_header(data: bytes) -> None:
     if length > MAX_HEADER_BYTES:
         raise UnreadableError(f"its header has more than {MAX_HEADER_BYTES:,} bytes")
     header = parse_json(data[8 : 8 + length])
-    header.pop("__metadata__", None)
+    texts = header.pop("__metadata__", None) or {}
     entries: dict[str, _Entry] = typed(header, dict[str, _Entry])
     stated = sum(end - begin for begin, end in (each.data_offsets for each in entries.values()))
     if stated > len(data):
         raise UnreadableError("its tensors overlap")
     if sum(math.prod(each.shape) for each in entries.values()) > MAX_ELEMENTS:
         raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
+    return texts
 
 
 def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
@@ -268,14 +263,13 @@ def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
     from safetensors import SafetensorError, deserialize
 
     try:
-        check_header(data)
+        texts = checked_texts(data)
         found = dict(deserialize(data))  # type: ignore[no-untyped-call]
         tensors = {name: _tensor(found[name]) for name in sorted(found)}  # it has any order
-        header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except (SafetensorError, ValueError) as error:
         reason = printable(str(error))[:LONGEST_REASON]
         raise UnreadableError(f"it is a damaged safetensors file: {reason}") from None
-    return tensors, header.get("__metadata__") or {}
+    return tensors, texts
 
 
 def _tensor(entry: Mapping[str, Any]) -> Array:

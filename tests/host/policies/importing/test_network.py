@@ -84,12 +84,9 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
     if folded.normalizer is not None:
         mean, inverse_std = folded.normalizer
         x = (x - mean) * inverse_std
-    for each in folded.layers:
-        if each.hidden is None:
-            x = ACTIVATIONS[each.activation].value(x @ each.weights + each.bias)
-        else:
-            x = run([Recurrent(each.weights, each.bias, *each.hidden)], x, STARTS)
-    return x, [each.activation if each.hidden is None else "gru" for each in folded.layers]
+    for layer, activation in folded.layers:
+        x = run([layer, Activate(activation)], x, STARTS)
+    return x, ["gru" if isinstance(x, Recurrent) else name for x, name in folded.layers]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +126,8 @@ def test_a_clip_loses_no_digits() -> None:
     x = np.array([[-1e6, -1e6, -1e6], [0.1, 0.1, 0.1], [1e6, 1e6, 1e6], [3.0, -7.0, 1e18]])
     folded = fold([clip, Dense(np.eye(3), np.zeros(3))], (np.full(3, -1e6), np.full(3, 1e6)))
     y = x.astype(np.float32)
-    for each in folded.layers:
-        y = ACTIVATIONS[each.activation].value(y @ each.weights.astype("f4") + each.bias)
+    for layer, name in folded.layers:
+        assert isinstance(layer, Dense)
+        y = ACTIVATIONS[name].value(y @ layer.weights.astype("f4") + layer.bias)
         y = y.astype(np.float32)
     np.testing.assert_allclose(y, np.clip(x, clip.low, clip.high), rtol=2e-7, atol=5e-7)
