@@ -130,7 +130,7 @@ int main(void) {{
 def run_in_c(image: PolicyImage, folder: Path) -> None:
     """What it sees of before is its caller's."""
     name, guard = image.experiment, image.experiment.upper()
-    (folder / f"{name}_policy.h").write_bytes(export.encode_header(image))
+    (folder / f"{name}_policy.h").write_text(export.c_header(image))
     is_recurrent = image.recurrence is not None
     state = f"static float state[{guard}_POLICY_STATE_DIM];" if is_recurrent else ""
     argument = "state, " if is_recurrent else ""

@@ -165,7 +165,9 @@ def play_baseline(
         else maker_in_core(image, hyperparameters)
     )
     environment = made()
-    takes = (lambda action: action) if make or is_in_gymnasium else core_actions(environment)
+    takes: Callable[[Float32Array], Any] = lambda action: action  # noqa: E731
+    if make is None and not is_in_gymnasium:
+        takes = ActionSpace(environment.action_space).taken
     try:
         returns = []
         for episode in range(episodes):
@@ -180,10 +182,6 @@ def play_baseline(
         return Baseline(against, tuple(returns))
     finally:
         close_all([environment])
-
-
-def core_actions(environment: Any) -> Callable[[Float32Array], Any]:
-    return ActionSpace(environment.action_space).taken
 
 
 def maker_in_core(image: PolicyImage, hyperparameters: Mapping[str, float]) -> MakeEnvironment:

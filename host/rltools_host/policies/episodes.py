@@ -227,8 +227,7 @@ def core_outcomes(
     image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
 ) -> list[EpisodeEnd]:
     """Play episodes in the core's simulator, the same as a board evaluates with this seed."""
-    command = simulator(image, episodes, seed, "starts", hyperparameters)
-    summary, rows = simulated(command, image)
+    summary, rows = simulated(image, episodes, seed, "starts", hyperparameters)
     starts = rows[:, : len(image.observations)]
     return [
         EpisodeEnd(value, steps, terminated, start)
@@ -242,8 +241,7 @@ def core_episodes(
     image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
 ) -> list[Episode]:
     """Play the episodes of core_outcomes(), and return every step."""
-    command = simulator(image, episodes, seed, "steps", hyperparameters)
-    summary, rows = simulated(command, image)
+    summary, rows = simulated(image, episodes, seed, "steps", hyperparameters)
     seen = len(image.observations)
     ends = np.cumsum([0, *summary.steps])
     return [
@@ -260,19 +258,6 @@ def core_episodes(
     ]
 
 
-def simulator(
-    image: PolicyImage, episodes: int, seed: int, kept: str, hyperparameters: Mapping[str, float]
-) -> list[str]:
-    """Build host/native/simulate.cpp, and return its command line."""
-    target = f"simulate-{image.experiment}"
-    board = experiments.native_board(image.experiment)
-    experiments.install_requirements(image.experiment)
-    program = cmake.host_program(board, [target])
-    known = {entry.name for entry in experiments.describe(image.experiment).hyperparameters}
-    given = [f"{name}={value}" for name, value in hyperparameters.items() if name in known]
-    return [str(program), str(episodes), str(seed), kept, *given]
-
-
 class Summary(msgspec.Struct):
     """The summary that host/native/simulate.cpp prints, with a value for each episode."""
 
@@ -282,9 +267,17 @@ class Summary(msgspec.Struct):
     terminated: list[bool]
 
 
-def simulated(command: Sequence[str], image: PolicyImage) -> tuple[Summary, Float32Array]:
-    """Run the program, and return its summary and its rows (steps, observation_dim + action_dim +
-    1)."""
+def simulated(
+    image: PolicyImage, episodes: int, seed: int, kept: str, hyperparameters: Mapping[str, float]
+) -> tuple[Summary, Float32Array]:
+    """Build and run host/native/simulate.cpp, and return its summary and its rows (steps,
+    observation_dim + action_dim + 1)."""
+    board = experiments.native_board(image.experiment)
+    experiments.install_requirements(image.experiment)
+    program = cmake.host_program(board, [f"simulate-{image.experiment}"])
+    known = {entry.name for entry in experiments.describe(image.experiment).hyperparameters}
+    given = [f"{name}={value}" for name, value in hyperparameters.items() if name in known]
+    command = [str(program), str(episodes), str(seed), kept, *given]
     result = subprocess.run(command, input=image.data, capture_output=True, timeout=LONGEST_S)
     if result.returncode == 1:
         raise RefusedError(f"{image.origin}: {result.stderr.decode().strip()}")
@@ -296,7 +289,7 @@ def simulated(command: Sequence[str], image: PolicyImage) -> tuple[Summary, Floa
         return summary, np.frombuffer(data, "<f4").reshape(-1, width)
     except (subprocess.CalledProcessError, msgspec.MsgspecError, ValueError):
         raise BuildError(
-            f"{command[0]} ended with code {result.returncode} and printed no returns: "
+            f"{program} ended with code {result.returncode} and printed no returns: "
             f"delete {PROJECT.board_build('host')}, it is made again"
         ) from None
 

@@ -235,10 +235,9 @@ def evaluate_policy(
     make: makes the environments in Gymnasium; None: by the image's name. hyperparameters: of the
     run, whose environment settings the core's simulator uses.
     """
+    if simulator != CORE:
+        return evaluation_of(image, run_name, seed, play(image, episodes, seed, simulator, make))
     check_episodes(episodes, seed, simulator)
-    if simulator == GYMNASIUM:
-        played = gymnasium_episodes(image, episodes, seed, make)
-        return evaluation_of(image, run_name, seed, played)
     outcomes = core_outcomes(image, episodes, seed, hyperparameters or {})
     return evaluation_of_outcomes(image, run_name, CORE, seed, outcomes)
 
@@ -336,7 +335,10 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
     image.verify()
     task = folder.content.gymnasium
     if folder.content.imported is not None and task is None:
-        raise UsageError(without_environment(folder))
+        raise UsageError(
+            f"run {folder.name} was imported for a contract, which says nothing of episodes: "
+            "import it again with --environment to evaluate it, or fly a quadrotor's with --gate"
+        )
     if simulator is None:
         simulator = CORE if task is None else GYMNASIUM
     elif simulator == CORE and task is not None:
@@ -369,14 +371,6 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
         if not is_in_gymnasium:
             notes.append(f"{against} had other episodes of seed {seed} than the policy")
     return evaluation.of_task(task), notes
-
-
-def without_environment(folder: RunFolder) -> str:
-    """Return the message for an imported policy that has no episodes."""
-    return (
-        f"run {folder.name} was imported for a contract, which says nothing of episodes: import it "
-        "again with --environment to evaluate it, or fly a quadrotor's with --gate"
-    )
 
 
 def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:

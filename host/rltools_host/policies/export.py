@@ -43,10 +43,6 @@ def identifier(name: str) -> str:
     return letters if letters[:1].isalpha() else f"policy_{letters}"
 
 
-def encode_header(image: PolicyImage) -> bytes:
-    return c_header(image).encode()
-
-
 def encode_array(image: PolicyImage, name: str | None = None) -> bytes:
     """Return the image as an array in a C header, for PolicyDeployment::begin().
 
@@ -75,7 +71,7 @@ def byte_rows(data: bytes) -> str:
 
 FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {
     "image": (".rltp", lambda image: image.data),
-    "c": ("_policy.h", encode_header),
+    "c": ("_policy.h", lambda image: c_header(image).encode()),
     "c-image": ("_image.h", encode_array),
 }
 

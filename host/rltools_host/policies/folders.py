@@ -341,7 +341,7 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     # Zephyr's default of 1,024 bytes is hardly enough for more than itself.
     stack = -(-export.stack_bytes(image) // 512) * 512
     files["samples/control/prj.conf"] += f"CONFIG_MAIN_STACK_SIZE={stack}\n".encode()
-    files[f"include/{name}.h"] = export.encode_header(image)
+    files[f"include/{name}.h"] = export.c_header(image).encode()
     files["LICENSE"] = LICENSE.read_bytes()
     return name, files
 

@@ -17,7 +17,7 @@ import numpy as np
 from rltools_host.build.description import ranges_of
 from rltools_host.policies import export
 from rltools_host.policies.activations import activation_named
-from rltools_host.policies.contract import DENSE, GRU, LSTM, choices_of
+from rltools_host.policies.contract import DENSE, GRU, LSTM
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.onnx_model import contract_text, encode_onnx, require_no_masks
 from rltools_host.runs.checkpoint import TensorEntry, safetensors_header, with_header
@@ -108,15 +108,6 @@ REMEMBERS = """
     """
 
 
-def choices_of_module(image: PolicyImage) -> str:
-    """Return the line that says how many choices each action has; empty without discrete
-    actions."""
-    counts = [len(action.choices) for action in image.actions]
-    return (
-        f"CHOICES = {counts}  # outputs of each action; 0: it is a number\n" if any(counts) else ""
-    )
-
-
 def remembering(image: PolicyImage) -> dict[str, str]:
     """Return the parts of the module that handle a hidden state; empty without one."""
     recurrence = image.recurrence
@@ -149,6 +140,8 @@ def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     sizes = [len(image.observations), *(layer.width for layer in image.layers)]
     functions = [activation_named(layer.activation).torch for layer in image.layers]
     kinds = [CELLS[layer.kind] for layer in image.layers]
+    counts = [len(action.choices) for action in image.actions]
+    choices = f"CHOICES = {counts}  # outputs of each action; 0: it is a number\n"
     template = Template(PYTORCH.read_text(encoding="utf-8"))
     text = template.substitute(
         **remembering(image),
@@ -156,8 +149,8 @@ def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
         layers=", ".join(f"torch.nn.{kind}" for kind in kinds),
         inputs=sizes[0],
         outputs=len(image.actions),
-        action=CHOOSING if choices_of(image.actions) else SCALING,
-        choices=choices_of_module(image),
+        action=CHOOSING if any(counts) else SCALING,
+        choices=choices if any(counts) else "",
         observations=export.channel_comment(image.observations, "#"),
         actions=export.channel_comment(image.actions, "#"),
         sizes=sizes,

@@ -156,33 +156,9 @@ def of_block(name: str, block: Sequence[int], channels: Sequence[Channel]) -> It
 
 def of_actions(width: int) -> Iterator[Correction]:
     """Yield corrections of actions normalized to [-1, 1]."""
-    everything = range(width)
-    yield changed(
-        width,
-        f"{ACTIONS}:negated",
-        "its actions have the other sign",
-        scales=[(index, -1.0) for index in everything],
-        of_actions=True,
-    )
-    for factor in SCALES:
-        yield changed(
-            width,
-            f"{ACTIONS}:{factor:g}",
-            f"its actions are to be taken times {factor:g}",
-            scales=[(index, factor) for index in everything],
-            of_actions=True,
-        )
-    yield from ranges_of_actions(width)
-    if 2 <= width <= MAX_ACTIONS:
-        for order in list(permutations(everything))[1:]:
-            word = f"{ACTIONS}:{','.join(map(str, order))}"
-            meaning = f"its actions come in the order {', '.join(map(str, order))}"
-            yield changed(width, word, meaning, list(enumerate(order)), of_actions=True)
-
-
-def ranges_of_actions(width: int) -> Iterator[Correction]:
-    """Yield corrections for 0 to 1 taken for -1 to 1, and the reverse."""
     for word, meaning, scale, offset in (
+        ("negated", "its actions have the other sign", -1.0, 0.0),
+        *((f"{x:g}", f"its actions are to be taken times {x:g}", x, 0.0) for x in SCALES),
         ("unit", "its actions are from 0 to 1 where they are taken as from -1 to 1", 2.0, -1.0),
         ("symmetric", "its actions are from -1 to 1 where they are taken as from 0 to 1", 0.5, 0.5),
     ):
@@ -190,6 +166,11 @@ def ranges_of_actions(width: int) -> Iterator[Correction]:
         yield changed(
             width, f"{ACTIONS}:{word}", meaning, scales=scales, of_actions=True, offset=offset
         )
+    if 2 <= width <= MAX_ACTIONS:
+        for order in list(permutations(range(width)))[1:]:
+            word = f"{ACTIONS}:{','.join(map(str, order))}"
+            meaning = f"its actions come in the order {', '.join(map(str, order))}"
+            yield changed(width, word, meaning, list(enumerate(order)), of_actions=True)
 
 
 def corrections_of(words: Sequence[str], contract: Contract) -> list[Correction]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rltools_host.build.catalog import NAMESPACE
 from rltools_host.build.description import ranges_of
 from rltools_host.environments.compiled import CompiledVectorEnv
+from rltools_host.environments.player import flat_maker
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.episodes import close_all
 from rltools_host.policies.image import PolicyImage
@@ -118,34 +119,30 @@ class Simulator:
         return returns
 
     def _fly_one_by_one(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64]:
-        make = self.target.factory()
+        assert self.target.task is not None
+        make = flat_maker(self.target.task)
         environments: list[Any] = []
         try:
             for _ in range(episodes):
                 environments.append(make())
-            return self._flown(environments, act, seed)
+            observations = np.array(
+                [each.reset(seed=seed + i)[0] for i, each in enumerate(environments)], np.float32
+            )
+            returns, running = np.zeros(episodes), list(range(episodes))
+            for _ in range(self.episode_steps):
+                self.steps_left -= len(running)
+                actions = act(observations)
+                for i in list(running):
+                    seen, reward, terminated, truncated, _ = environments[i].step(actions[i])
+                    observations[i] = seen
+                    returns[i] += float(reward)
+                    if terminated or truncated:
+                        running.remove(i)
+                if not running:
+                    break
+            return returns
         finally:
             close_all(environments)
-
-    def _flown(self, environments: list[Any], act: Act, seed: int) -> NDArray[np.float64]:
-        observations = np.array(
-            [each.reset(seed=seed + i)[0] for i, each in enumerate(environments)], np.float32
-        )
-        returns, running = np.zeros(len(environments)), list(range(len(environments)))
-        for _ in range(self.episode_steps):
-            self.steps_left -= len(running)
-            actions = act(observations)
-            still = []
-            for i in running:
-                seen, reward, terminated, truncated, _ = environments[i].step(actions[i])
-                observations[i] = seen
-                returns[i] += float(reward)
-                if not (terminated or truncated):
-                    still.append(i)
-            running = still
-            if not running:
-                break
-        return returns
 
 
 class Search:
@@ -276,8 +273,14 @@ class Search:
             if found is not None and found.mean() > restored.mean():
                 best, restored = each, found
         nothing = float(idle.mean())
-        finding = Finding(usual, nothing, len(screened), is_bad=is_bad(usual, nothing))
-        finding = replace(finding, has_normalizer=self.image.normalizer is not None)
+        error = usual.std() / np.sqrt(len(usual))
+        finding = Finding(
+            usual,
+            nothing,
+            len(screened),
+            is_bad=bool(usual.mean() <= nothing + error),
+            has_normalizer=self.image.normalizer is not None,
+        )
         if best is None:
             return finding
         others = [score for score, each in screened if not (best.is_rate and each.is_rate)]
@@ -298,11 +301,6 @@ def least_return(target: Target, idle: float) -> float:
         return -np.inf
     flown = min(1.0, MAX_STEPS / target.task.episode_steps)
     return idle + GOAL_SHARE * (flown * target.task.solved_return - idle)
-
-
-def is_bad(usual: NDArray[np.float64], idle: float) -> bool:
-    """Return whether the policy does no better than no action does."""
-    return bool(usual.mean() <= idle + usual.std() / np.sqrt(len(usual)))
 
 
 def is_fault(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from rltools_host.environments.imports import (
     whole_source,
 )
 from rltools_host.environments.library import load_library
-from rltools_host.environments.player import flat_maker
 from rltools_host.environments.spaces import action_kind
 from rltools_host.environments.task import TaskRequest, is_task, task_of
 from rltools_host.errors import DamagedFileError, UsageError
@@ -69,11 +68,6 @@ class Target:
         if self.task is not None:
             return self.task.experiment
         return short(f"imported-{slug(stem) or 'policy'}", LONGEST_NAME)
-
-    def factory(self) -> Callable[[], Any]:
-        """Return a function that makes environments to fly the policy in."""
-        assert self.task is not None
-        return flat_maker(self.task)
 
 
 def target_of_contract(name: str) -> Target:
