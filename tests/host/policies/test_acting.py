@@ -17,20 +17,15 @@ from rltools_host.build.description import Channel
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.policies import episodes
 from rltools_host.policies.acting import History, normalized
-from rltools_host.policies.contract import ObservationSum, PastAction, past_action
+from rltools_host.policies.contract import ObservationSum, PastAction
 from rltools_host.policies.image import PolicyImage, parse_policy
 
-ACTIONS = (Channel("left", "N", -2.0, 2.0), Channel("left_t-1", "1", 0.0, 1.0))
 NAME_OFFSET = 144 + 3 * 8  # of the first channel, behind three layers
 
 
 @pytest.fixture
 def image() -> PolicyImage:
     return parse_policy(sample_images()["remembering_pendulum"])
-
-
-def asked(name: str, unit: str = "1", minimum: float = -1.0, maximum: float = 1.0) -> Any:
-    return past_action(Channel(name, unit, minimum, maximum), ACTIONS)
 
 
 def test_an_image_says_what_it_asks_for(image: PolicyImage) -> None:
