@@ -247,6 +247,7 @@ def test_a_task_of_mujoco_has_its_packages_and_leaves_nothing_behind(
 ) -> None:
     """MuJoCo writes a file of its warnings, and Gymnasium says that there is a newer version."""
     tools.ensure_group("mujoco")
+    capfd.readouterr()  # what the installation says
     pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     experiments_folder = tmp_path / "experiments"
     experiments_folder.mkdir()
