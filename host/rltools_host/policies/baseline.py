@@ -159,15 +159,12 @@ def play_baseline(
     environment settings the core's environment has.
     """
     act = baseline_of(against, image, seed)
-    made = make or (
-        (lambda: make_gymnasium_environment(image))
-        if is_in_gymnasium
-        else maker_in_core(image, hyperparameters)
-    )
-    environment = made()
-    takes: Callable[[Float32Array], Any] = lambda action: action  # noqa: E731
-    if make is None and not is_in_gymnasium:
-        takes = ActionSpace(environment.action_space).taken
+    if make is not None:
+        environment = make()
+    elif is_in_gymnasium:
+        environment = make_gymnasium_environment(image)
+    else:
+        environment = make_core_environment(image, hyperparameters)
     try:
         returns = []
         for episode in range(episodes):
@@ -175,7 +172,7 @@ def play_baseline(
             total, is_over = 0.0, False
             while not is_over:
                 action = act(np.array(observation, np.float32), episode)
-                observation, reward, terminated, truncated, _ = environment.step(takes(action))
+                observation, reward, terminated, truncated, _ = environment.step(action)
                 total += float(reward)
                 is_over = bool(terminated or truncated)
             returns.append(total)
@@ -184,9 +181,14 @@ def play_baseline(
         close_all([environment])
 
 
-def maker_in_core(image: PolicyImage, hyperparameters: Mapping[str, float]) -> MakeEnvironment:
-    """Return what makes the core's environment of the image's name, with its experiment's length of
-    episodes and the run's settings."""
+def make_core_environment(image: PolicyImage, hyperparameters: Mapping[str, float]) -> Any:
+    """Return the core's environment of the image's name, with its experiment's length of episodes
+    and the run's settings."""
+    import gymnasium
+
+    from rltools_host.environments.compiled import register
+    from rltools_host.environments.library import load_library
+
     known = {each.name: each for each in catalog.list_environments()}
     names = (image.environment, name_in_gymnasium(image.environment))
     name = next((each for each in names if each in known), None)
@@ -196,16 +198,12 @@ def maker_in_core(image: PolicyImage, hyperparameters: Mapping[str, float]) -> M
             "that Python steps: evaluate it with --in gymnasium, if Gymnasium has it"
         )
     steps = int(experiments.describe(image.experiment).environment["episode_steps"])
-
-    def make() -> Any:
-        import gymnasium
-
-        from rltools_host.environments.compiled import register
-        from rltools_host.environments.library import load_library
-
-        register()
-        own = {setting.name for setting in load_library(name).settings}
-        settings = {key: value for key, value in hyperparameters.items() if key in own}
-        return gymnasium.make(known[name].gymnasium_id, max_episode_steps=steps, settings=settings)
-
-    return make
+    register()
+    own = {setting.name for setting in load_library(name).settings}
+    settings = {key: value for key, value in hyperparameters.items() if key in own}
+    environment = gymnasium.make(
+        known[name].gymnasium_id, max_episode_steps=steps, settings=settings
+    )
+    return gymnasium.wrappers.TransformAction(
+        environment, ActionSpace(environment.action_space).taken, environment.action_space
+    )
