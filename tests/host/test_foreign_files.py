@@ -22,7 +22,7 @@ from rltools_host.drones.fitting.formats import bytes_of
 from rltools_host.drones.flight.gate_result import read_result
 from rltools_host.drones.vehicles.px4_result import read_flight
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
-from rltools_host.files import open_plain, parse_json, read_json, read_limited
+from rltools_host.files import open_plain
 from rltools_host.lines import without_commands
 from rltools_host.policies.acting import Policy
 from rltools_host.policies.image import read_policy, read_run_policy
@@ -216,38 +216,6 @@ def test_a_group_of_nothing(tmp_path: Path, key: str, capfd: pytest.CaptureFixtu
     for words in (["report"], ["evaluate"], ["train", "--resume"]):
         assert cli.run([*words, str(group)]) == DamagedFileError.exit_code
         assert f"is damaged ({key}" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["[" * 100_000, '{"board": "\\ud800"}', "[]", ""],
-)
-def test_a_result_that_is_none_is_left_out(
-    tmp_path: Path, content: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    evil = tmp_path / "elsewhere" / "evil.py"
-    run = make_foreign_run(tmp_path / "run", f"gym:{evil}:PendulumEnv")
-    (run / "hil-host.json").write_text(content)
-    attempt(["report", str(run)], content, capfd, run)
-
-
-def test_a_file_that_is_none_is_not_waited_for(tmp_path: Path) -> None:
-    """A pipe or a device in a file's place, and what is too long."""
-    folder = tmp_path / "run"
-    folder.mkdir()
-    os.mkfifo(folder / "pipe")
-    with pytest.raises(DamagedFileError, match=r"cannot read .*pipe: it is not a file"):
-        read_json(folder / "pipe")
-    with pytest.raises(DamagedFileError, match="cannot read /dev/zero: it is not a file"):
-        read_json(Path("/dev/zero"))
-    (folder / "long").write_text("[1]")
-    assert read_limited(folder / "long", 3) == b"[1]"
-    with pytest.raises(ValueError, match="it has more than 2 bytes"):
-        read_limited(folder / "long", 2)
-    (folder / "half").write_text("[1")
-    with pytest.raises(DamagedFileError, match="half is damaged, it is not JSON"):
-        read_json(folder / "half")
-    assert parse_json("[1]") == [1]
 
 
 def replaced(path: Path, kind: str) -> str:

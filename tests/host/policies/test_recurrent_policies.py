@@ -9,18 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from programs import output_of
-from quadrotor_policies import assert_acts_as_here
-from rltools_host.commands import cli
 from rltools_host.errors import RefusedError, RltError
 from rltools_host.policies import episodes
 from rltools_host.policies.contract import Recurrence
 from rltools_host.policies.export import c_header, identifier
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.image_writing import Network, Origin, write_image
-from rltools_host.tree import TREE
 
 RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
 RESET_AT_OFFSET = 144 + 10
@@ -156,46 +152,3 @@ def test_the_header_gives_the_bits_and_ends_the_state_as_the_image_says(
             continue
         _, action = image.runner.run(row[None], state)
         assert found["action"][index].tobytes() == action.tobytes()
-
-
-def exported_image(form: str, target: Path) -> bytes:
-    data = sample_images()["recurrent_quadrotor"]
-    run = make_policy_run(target.parent / "run", data)
-    assert cli.run(["export", str(run), "--to", form, "--output", str(target)]) == 0
-    return data
-
-
-EXECUTING = """\
-#include <cstdio>
-#include "flown_image.h"
-#include "rltools/devices/generic.h"
-#include "rltools/policy/contracts/quadrotor.h"
-#include "rltools/policy/executor.h"
-#include "rltools/policy/runtime.h"
-int main() {
-  static const auto contract = rlt::policy_contract<rlt::contracts::Quadrotor>();
-  static rlt::PolicyRunner<1024, 64> runner(contract);
-  static rlt::Executor<4, 64> executor(contract);
-  const auto verdict = runner.accept(rlt::Generic{}, flown_image, sizeof(flown_image));
-  if (!verdict.accepted()) return 1;
-  float observation[13], action[4];
-  for (unsigned now_us = 2000; std::fread(observation, sizeof(observation), 1, stdin) == 1;) {
-    executor.step(rlt::Generic{}, now_us, {observation, now_us}, action, &runner);
-    std::fwrite(action, sizeof(action), 1, stdout);
-    now_us += 2000;
-  }
-  return 0;
-}
-"""
-
-
-def test_the_image_as_an_array_of_c_is_run(tmp_path: Path) -> None:
-    """Its sequence proves it there; then a flight of 40 ticks, eight steps of training."""
-    image = parse_policy(exported_image("c-image", tmp_path / "flown_image.h"))
-    (tmp_path / "program.cpp").write_text(EXECUTING)
-    program = tmp_path / "program"
-    flags = ("-O0", "-ffp-contract=off", "-march=native", "-std=c++17", f"-I{TREE.include}")
-    output_of("g++", *flags, tmp_path / "program.cpp", "-o", program)
-    rows = np.random.default_rng(4).uniform(-0.9, 0.9, (40, 13)).astype("<f4")
-    rows[:, 6] = 0.5
-    assert_acts_as_here(program, image, rows)
