@@ -28,12 +28,16 @@ from rltools_host.policies.importing.network import (
     Stage,
     ends_of,
 )
-from rltools_host.policies.importing.pickles import MAX_DIMENSIONS, Array, UnreadableError
+from rltools_host.policies.importing.pickles import (
+    MAX_DIMENSIONS,
+    MAX_ELEMENTS,
+    Array,
+    UnreadableError,
+)
 from rltools_host.policies.onnx_model import runtime_session
 
 GROUP = "onnx"
 MAX_NODES, MAX_INPUTS = 10_000, 100
-MAX_ELEMENTS = 50_000_000
 NUMBERS = {  # types of constants, each of which takes its bytes in the file
     *("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "BOOL"),
     *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),

@@ -333,7 +333,7 @@ def image_of(
         weights, bias, *hidden = map(single, numbers_of(each))
         layers.append(Layer(activation, weights, bias, (hidden[0], hidden[1]) if hidden else None))
     origin = Origin(target.experiment(stem), target.environment, policy.step, policy.seed, sha256)
-    rows, second = example_rows(*(seen or sampled_steps(contract, SAMPLES, is_recurrent(stages))))
+    rows, second = example_rows(*(seen or sampled_steps(contract, is_recurrent(stages))))
     network = Network(folded.normalizer, layers, steps_between)
     data = write_image(network, contract, origin, rows, second)
     return parse_policy(data, stem)
@@ -367,17 +367,16 @@ def prove(
     rounding allows.
     """
     in_time = image.recurrence is not None
-    observations, starts = sampled_steps(image.contract, SAMPLES, in_time)
+    observations, starts = sampled_steps(image.contract, in_time)
     expected = run(stages, observations.astype(float), starts)
     return compared(image, stages, observations, starts, expected, FORMULAS, precision)
 
 
-def sampled_steps(
-    contract: Contract, count: int, in_time: bool
-) -> tuple[Float32Array, Starts | None]:
-    """Return observations (count, o), and of a recurrent policy which of them begin an episode."""
-    starts = np.arange(count) % EPISODE_STEPS == 0 if in_time else None
-    return sampled(contract, count), starts
+def sampled_steps(contract: Contract, in_time: bool) -> tuple[Float32Array, Starts | None]:
+    """Return observations (SAMPLES, o), and of a recurrent policy which of them begin an
+    episode."""
+    starts = np.arange(SAMPLES) % EPISODE_STEPS == 0 if in_time else None
+    return sampled(contract, SAMPLES), starts
 
 
 def compared(

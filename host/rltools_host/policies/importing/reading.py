@@ -266,12 +266,9 @@ def quoted(value: Any) -> str:
 
     An alias in YAML can make few bytes endless, or a list a part of itself.
     """
-    plain = [isinstance(each, str) or each is None or is_number(each) for each in whole_list(value)]
+    values = value if isinstance(value, list) else [value]
+    plain = [isinstance(each, str) or each is None or is_number(each) for each in values]
     return shown(value) if all(plain) else "something that is neither text nor a number"
-
-
-def whole_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def table(value: Any, what: str) -> dict[Any, Any]:
