@@ -16,7 +16,7 @@ from rltools_host.policies.image import Float32Array, PolicyImage
 
 UNIT = 2.0**-24  # roundoff of single precision
 # The number of draws of single precision's errors, and of deviations that are tolerated.
-# Trained policies' largest difference is 0.1 of that (tests/host/policies/test_same_actions.py).
+# Trained policies' largest difference is 0.1 of that (tests/host/policies/test_other_runtimes.py).
 DRAWS, MAX_DEVIATIONS = 16, 8
 OF_FUNCTION = 4 * UNIT  # of max(1, value), of tanh and others
 # The least tolerance, of half an action's range or of a state of 1.
