@@ -23,7 +23,7 @@ from rltools_host.commands import cli
 from rltools_host.errors import DamagedFileError, RefusedError, RltError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope
-from rltools_host.policies.core import REASONS, PolicyRunner
+from rltools_host.policies.core import REASONS
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
 from rltools_host.policies.image_writing import with_entry
 from rltools_host.runs.saves import (
@@ -163,17 +163,6 @@ def fused_multiply_add(a: np.float32, b: np.float32, c: np.float32) -> np.float3
     if error != 0 and bits & 1 == 0:
         bits += 1 if (error > 0) == (total > 0) else -1
     return np.float32(struct.unpack("<d", struct.pack("<q", bits))[0])
-
-
-def test_batches_give_what_single_observations_give() -> None:
-    image = parse_policy(sample_images()["pendulum"])
-    observations = np.random.default_rng(1).uniform(-8, 8, (50, 3)).astype(np.float32)
-    actions = image.evaluate(observations)
-    assert actions.shape == (50, 1)
-    assert actions.dtype == np.float32
-    for observation, action in zip(observations, actions, strict=True):
-        np.testing.assert_array_equal(image.evaluate(observation), action)
-    assert (np.abs(actions) <= 2).all()
 
 
 @pytest.mark.parametrize("shape", [(4,), (5, 2)])
@@ -402,12 +391,3 @@ def test_an_image_gets_what_its_policy_may_be_handed_and_stays_what_it_is(name: 
 
 def rounded(entry: EntryEnvelope) -> EntryEnvelope:
     return EntryEnvelope(*map(float, np.float32(astuple(entry))))
-
-
-def test_action_is_the_middle_of_the_range_where_there_is_no_finite_one() -> None:
-    runner = PolicyRunner(sample_images()["pendulum"], "pendulum")
-    observations = np.array([[0.1, 0.2, 0.3], [math.nan, 0.2, 0.3], [0.1, 0.2, math.inf]])
-    outputs, actions = runner.run(observations)
-    assert np.isfinite(actions).all()
-    assert actions[0, 0] == np.float32(2) * outputs[0, 0]
-    assert list(actions[1:, 0]) == [0.0, 0.0]
