@@ -208,26 +208,20 @@ class Connection:
     def send_command(
         self,
         command: int,
-        parameter: float = 0.0,
+        *parameters: float,
         confirmation: int = 0,
         target: Address | None = None,
-        second_parameter: float = 0.0,
-        third_parameter: float = 0.0,
-        fourth_parameter: float = 0.0,
     ) -> None:
         address = target or self.target or EVERYONE
         confirmation = min(confirmation, LARGEST_U8)
-        given = (parameter, second_parameter, third_parameter, fourth_parameter)
-        parameters = (*given, *(0.0,) * 3)
+        all_seven = (*parameters, *(0.0,) * (7 - len(parameters)))
         self.send(
-            self.dialect.MAVLink_command_long_message(*address, command, confirmation, *parameters)
+            self.dialect.MAVLink_command_long_message(*address, command, confirmation, *all_seven)
         )
 
     def request_message(self, message_id: int, target: Address | None = None) -> None:
         """Ask for a message; the board acknowledges, then sends it."""
-        self.send_command(
-            self.dialect.MAV_CMD_REQUEST_MESSAGE, parameter=float(message_id), target=target
-        )
+        self.send_command(self.dialect.MAV_CMD_REQUEST_MESSAGE, float(message_id), target=target)
 
     def _write(self, data: bytes) -> None:
         """Write to the link; if that is lost, first read what the board sent before."""
@@ -280,6 +274,24 @@ class Exchange:
                 return answer
         raise self.unanswered(what)
 
+    def command(self, number: int, what: str, *parameters: float) -> bool:
+        """Send a command until it is acknowledged, and return whether the board accepts it.
+
+        COMMAND_ACK must be among the exchange's types.
+        """
+
+        def result_of(message: Message) -> int | None:
+            is_answer = message.get_type() == "COMMAND_ACK" and message.command == number
+            return message.result if is_answer else None
+
+        connection = self.connection
+        result = self.ask(
+            lambda: connection.send_command(number, *parameters, confirmation=self.sent - 1),
+            result_of,
+            f"the command to {what}",
+        )
+        return bool(result == connection.dialect.MAV_RESULT_ACCEPTED)
+
     def attempts(self, send: Callable[[], None]) -> Iterator[int]:
         """Send a request, again and again, for as long as an answer can be expected."""
         clock = self.connection.clock
@@ -328,3 +340,12 @@ class Exchange:
 
     def __exit__(self, *_: object) -> None:
         self._queue.close()
+
+
+def ask(
+    connection: Connection, name: str, answer_of: Callable[[Message], Value | None], what: str
+) -> Value:
+    """Ask for the message of this name, again and again, until `answer_of` finds its answer."""
+    number: int = getattr(connection.dialect, f"MAVLINK_MSG_ID_{name}")
+    with Exchange(connection, name) as exchange:
+        return exchange.ask(lambda: connection.request_message(number), answer_of, what)

@@ -29,51 +29,49 @@ from rltools_host.errors import UsageError
 MESSAGES_UNDER_WAY = 4
 
 
-class Pipeline:
-    """Observations with an answer that does not depend on how often they are sent.
+def answers_to(
+    connection: Connection,
+    send: Callable[[int], None],
+    ticks: Sequence[int],
+    window: int,
+    progress: Progress | None,
+) -> list[Action]:
+    """Send the observation of each tick, `window` at once, and return the answers.
 
-    The board answers in the order in which it is asked, and names the tick. So an observation that
-    was sent before an answered one, and has no answer itself, was lost: it is sent again.
+    An answer must not depend on how often its observation is sent. The board answers in the order
+    in which it is asked, and names the tick. So an observation that was sent before an answered
+    one, and has no answer itself, was lost: it is sent again.
     """
+    waiting = deque(ticks)
+    under_way: dict[int, None] = {}  # in the order of their last sending
+    answers: dict[int, Action] = {}
+    deadline = connection.clock() + ANSWER_LIMIT_S
 
-    def __init__(self, connection: Connection, send: Callable[[int], None], window: int) -> None:
-        self._connection = connection
-        self._send = send  # the observation with this tick
-        self._window = window
+    def send_last(tick: int) -> None:
+        under_way.pop(tick, None)
+        under_way[tick] = None
+        send(tick)
 
-    def run(self, ticks: Sequence[int], progress: Progress | None = None) -> list[Action]:
-        """Return the answers to the observations with these ticks, in their order."""
-        waiting = deque(ticks)
-        under_way: dict[int, None] = {}  # in the order of their last sending
-        answers: dict[int, Action] = {}
-        clock = self._connection.clock
-        deadline = clock() + ANSWER_LIMIT_S
-
-        def send(tick: int) -> None:
-            under_way.pop(tick, None)
-            under_way[tick] = None
-            self._send(tick)
-
-        with Exchange(self._connection, "RLT_ACTION") as exchange:
-            while waiting or under_way:
-                while waiting and len(under_way) < self._window:
-                    send(waiting.popleft())
-                action = exchange.wait(action_of)
-                if action is None and clock() >= deadline:
-                    raise exchange.unanswered("an action")
-                if action is not None and action.tick not in under_way:
-                    continue  # answered before
-                lost = list(under_way)
-                if action is not None:
-                    lost = lost[: lost.index(action.tick)]
-                    del under_way[action.tick]
-                    answers[action.tick] = action
-                    deadline = clock() + ANSWER_LIMIT_S
-                for tick in lost:
-                    send(tick)
-                if progress is not None:
-                    progress(len(answers), len(ticks))
-        return [answers[tick] for tick in ticks]
+    with Exchange(connection, "RLT_ACTION") as exchange:
+        while waiting or under_way:
+            while waiting and len(under_way) < window:
+                send_last(waiting.popleft())
+            action = exchange.wait(action_of)
+            if action is None and connection.clock() >= deadline:
+                raise exchange.unanswered("an action")
+            if action is not None and action.tick not in under_way:
+                continue  # answered before
+            lost = list(under_way)
+            if action is not None:
+                lost = lost[: lost.index(action.tick)]
+                del under_way[action.tick]
+                answers[action.tick] = action
+                deadline = connection.clock() + ANSWER_LIMIT_S
+            for tick in lost:
+                send_last(tick)
+            if progress is not None:
+                progress(len(answers), len(ticks))
+    return [answers[tick] for tick in ticks]
 
 
 HEAD = struct.Struct("<3I3H2B")  # of an RLT_OBSERVATION, before its elements

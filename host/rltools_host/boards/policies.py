@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rltools_host.boards.connection import EVERYONE, Connection, Exchange
+from rltools_host.boards.connection import EVERYONE, Connection, Exchange, ask
 from rltools_host.boards.file_transfer import (
     CANDIDATE_PATH,
     CONTRACT_PATH,
@@ -30,7 +30,7 @@ from rltools_host.boards.messages import (
     refusal,
     text_of_number,
 )
-from rltools_host.boards.observations import MESSAGES_UNDER_WAY, Pipeline
+from rltools_host.boards.observations import MESSAGES_UNDER_WAY, answers_to
 from rltools_host.errors import BoardMismatchError, RefusedError
 
 MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it
@@ -126,13 +126,7 @@ class PolicyClient:
             return exchange.ask(request, all_of, "its policies")
 
     def executor(self) -> ExecutorCounts:
-        number = self._dialect.MAVLINK_MSG_ID_RLT_EXECUTOR
-        with Exchange(self._connection, "RLT_EXECUTOR") as exchange:
-            return exchange.ask(
-                lambda: self._connection.request_message(number),
-                executor_counts_of,
-                "its executor's counts",
-            )
+        return ask(self._connection, "RLT_EXECUTOR", executor_counts_of, "its executor's counts")
 
     def contract(self) -> bytes:
         """Return the contract that the board's policies must be made for (docs/protocol.md,
@@ -215,29 +209,9 @@ class PolicyClient:
         if not self._command(command, verb, float(armed)) or self.executor().armed != armed:
             raise RefusedError(f"the board on {self._name} refuses to {verb}")
 
-    def _command(
-        self,
-        command: int,
-        what: str,
-        parameter: float = 0.0,
-        second: float = 0.0,
-        trial: float = 0.0,
-    ) -> bool:
-        """Send a command until it is acknowledged, and return whether the board accepts it."""
+    def _command(self, command: int, what: str, *parameters: float) -> bool:
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
-            result = exchange.ask(
-                lambda: self._connection.send_command(
-                    command,
-                    parameter,
-                    exchange.sent - 1,
-                    second_parameter=second,
-                    third_parameter=trial,
-                ),
-                lambda message: message.result if message.command == command else None,
-                f"the command to {what}",
-            )
-        accepted: int = self._dialect.MAV_RESULT_ACCEPTED
-        return bool(result == accepted)
+            return exchange.command(command, what, *parameters)
 
     def _refused(self, verb: str, slots: Slots, accepted: bool) -> RefusedError:
         """Return the error for a command without its effect, with the reason as far as the slots
@@ -262,21 +236,21 @@ class PolicyClient:
 
     def forward(self, observation: Sequence[float]) -> Action:
         """Return what the acting policy's network computes for an observation; nothing acts."""
-        return self._answered(observation, self._dialect.RLT_OBSERVE_FORWARD)
+        return self.forward_all([observation])[0]
 
     def forward_all(
         self, observations: Sequence[Sequence[float]], progress: Progress | None = None
     ) -> list[Action]:
         """Return the same for many observations, several of which are pending at once."""
         mode = self._dialect.RLT_OBSERVE_FORWARD
-        senders = {
-            self._next_tick(): self._sender(self._tick, observation, mode)
-            for observation in observations
-        }
+        of_tick = {self._next_tick(): observation for observation in observations}
         parts = max((len(values) - 1) // PART_FLOATS + 1 for values in observations)
         window = max(1, MESSAGES_UNDER_WAY // parts)
-        pipeline = Pipeline(self._connection, lambda tick: senders[tick](), window)
-        return pipeline.run(list(senders), progress)
+
+        def send(tick: int) -> None:
+            self._observe(tick, of_tick[tick], mode)
+
+        return answers_to(self._connection, send, list(of_tick), window, progress)
 
     def act_through(self, ticks: Sequence[Tick]) -> list[Action]:
         """Return what the executor does from a reset on, call after call.
@@ -288,23 +262,16 @@ class PolicyClient:
         with Exchange(self._connection, "RLT_ACTION") as exchange:
             for _ in exchange.attempts(lambda: None):
                 actions: list[Action] = []
-                for mode, tick in zip(modes, ticks, strict=True):
-                    self._sender(
-                        self._next_tick(), tick.observation, mode, tick.now_us, tick.taken_us
-                    )()
-                    action = exchange.wait(self._action_of(self._tick))
+                for mode, call in zip(modes, ticks, strict=True):
+                    tick = self._next_tick()
+                    self._observe(tick, call.observation, mode, call.now_us, call.taken_us)
+                    action = exchange.wait(self._action_of(tick))
                     if action is None:
                         break
                     actions.append(action)
                 else:
                     return actions
         raise exchange.unanswered("an action")
-
-    def _answered(self, observation: Sequence[float], mode: int) -> Action:
-        tick = self._next_tick()
-        with Exchange(self._connection, "RLT_ACTION") as exchange:
-            send = self._sender(tick, observation, mode)
-            return exchange.ask(send, self._action_of(tick), "an action")
 
     def _next_tick(self) -> int:
         self._tick = (self._tick + 1) & 0xFFFFFFFF
@@ -318,52 +285,33 @@ class PolicyClient:
 
         return answer_of
 
-    def _sender(
+    def _observe(
         self,
         tick: int,
         observation: Sequence[float],
         mode: int,
         now_us: int = 0,
         taken_us: int = 0,
-    ) -> Callable[[], None]:
-        """Return a function that sends an observation, in parts if it is longer than one
-        message."""
-        dialect, connection = self._dialect, self._connection
-        dimension = len(observation)
-
-        def send() -> None:
-            target = connection.target or EVERYONE
-            for first in range(0, dimension, PART_FLOATS):
-                part = [float(value) for value in observation[first : first + PART_FLOATS]]
-                part += [0.0] * (PART_FLOATS - len(part))
-                connection.send(
-                    dialect.MAVLink_rlt_observation_message(
-                        tick, now_us, taken_us, first, dimension, *target, mode, part
-                    )
+    ) -> None:
+        """Send an observation, in parts if it is longer than one message."""
+        dimension, target = len(observation), self._connection.target or EVERYONE
+        for first in range(0, dimension, PART_FLOATS):
+            part = [float(value) for value in observation[first : first + PART_FLOATS]]
+            part += [0.0] * (PART_FLOATS - len(part))
+            self._connection.send(
+                self._dialect.MAVLink_rlt_observation_message(
+                    tick, now_us, taken_us, first, dimension, *target, mode, part
                 )
-
-        return send
+            )
 
     # -- cost --------------------------------------------------------------------------------------
 
     def measure(self, what: int, count: int) -> tuple[int, ...]:
         """Return `count` costs of the acting policy, in counts of the board's counter."""
-        connection, dialect = self._connection, self._dialect
         refusal_text = f"the board on {self._name} does not measure"
-        with Exchange(connection, "COMMAND_ACK", "RLT_MEASUREMENT") as exchange:
-            result = exchange.ask(
-                lambda: connection.send_command(
-                    dialect.MAV_CMD_RLT_MEASURE, float(what), exchange.sent - 1, None, float(count)
-                ),
-                lambda message: (
-                    message.result
-                    if message.get_type() == "COMMAND_ACK"
-                    and message.command == dialect.MAV_CMD_RLT_MEASURE
-                    else None
-                ),
-                "the command to measure",
-            )
-            if result != dialect.MAV_RESULT_ACCEPTED:
+        with Exchange(self._connection, "COMMAND_ACK", "RLT_MEASUREMENT") as exchange:
+            command = self._dialect.MAV_CMD_RLT_MEASURE
+            if not exchange.command(command, "measure", float(what), float(count)):
                 raise RefusedError(f"{refusal_text}: it is armed, or no policy acts")
             while True:
                 self._wait_for_measurement(exchange)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from rltools_host.boards.connection import EVERYONE, Address, Connection, Exchange, sender_of
+from rltools_host.boards.connection import EVERYONE, Address, Connection, Exchange, ask, sender_of
 from rltools_host.boards.file_transfer import FileClient
 from rltools_host.boards.framing import Dialect, Message, payload_of
 from rltools_host.boards.messages import Identity, identity_of, text_of
@@ -52,12 +52,13 @@ class NodeClient:
             others.append((sender, identity))
             return None
 
+        number = connection.dialect.MAVLINK_MSG_ID_RLT_IDENTITY
         deadline = connection.clock() + timeout_s
         target = expected or EVERYONE
         try:
             with Exchange(connection, "RLT_IDENTITY") as exchange:
                 while (left_s := deadline - connection.clock()) > 0.0:
-                    connection.request_message(self._identity_id, target)
+                    connection.request_message(number, target)
                     found = exchange.wait(answer_of, min(IDENTITY_TIMEOUT_S, left_s))
                     if found is not None:
                         expected, identity = found
@@ -74,12 +75,7 @@ class NodeClient:
 
     def identity(self) -> Identity:
         """Return the board's identity, with its present state."""
-        with Exchange(self._connection, "RLT_IDENTITY") as exchange:
-            return exchange.ask(
-                lambda: self._connection.request_message(self._identity_id),
-                identity_of,
-                "its identity",
-            )
+        return ask(self._connection, "RLT_IDENTITY", identity_of, "its identity")
 
     def stack_use(self) -> dict[str, int]:
         """Return the bytes of the stack, "stack", and of its largest use, "stack_peak"; 0: not
@@ -90,11 +86,7 @@ class NodeClient:
             values[text_of(message.name)] = message.value
             return values if {"stack", "stack_peak"} <= set(values) else None
 
-        number = self._connection.dialect.MAVLINK_MSG_ID_NAMED_VALUE_INT
-        with Exchange(self._connection, "NAMED_VALUE_INT") as exchange:
-            return exchange.ask(
-                lambda: self._connection.request_message(number), both_of, "its use of the stack"
-            )
+        return ask(self._connection, "NAMED_VALUE_INT", both_of, "its use of the stack")
 
     def require(
         self, identity: Identity, experiment: str, fingerprint: int, board: str, remedy: str
@@ -127,11 +119,6 @@ class NodeClient:
                 f'the board on {description} runs the program "{identity.program}", '
                 f'not "{program}": {remedy}'
             )
-
-    @property
-    def _identity_id(self) -> int:
-        number: int = self._connection.dialect.MAVLINK_MSG_ID_RLT_IDENTITY
-        return number
 
     def _check_version(self, identity: Identity) -> None:
         if identity.protocol_version != PROTOCOL_VERSION:

@@ -6,7 +6,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterator
 
-from rltools_host.boards.connection import Connection, Exchange
+from rltools_host.boards.connection import Connection, Exchange, ask
 from rltools_host.boards.file_transfer import CHECKPOINT_PATH, FileClient
 from rltools_host.boards.framing import SEVERITY_CRITICAL, Dialect, Message, payload_of
 from rltools_host.boards.messages import (
@@ -84,8 +84,7 @@ class TrainingClient:
 
     def result(self) -> Result:
         """Return the result of a board that is paused or finished."""
-        with Exchange(self._connection, "RLT_RESULT") as exchange:
-            return exchange.ask(self._request_result, result_of, "its result")
+        return ask(self._connection, "RLT_RESULT", result_of, "its result")
 
     def kept_evaluations(self) -> list[Evaluation]:
         """Return the evaluation of the best policy that a board at rest keeps, and its last one.
@@ -127,19 +126,11 @@ class TrainingClient:
         command: int,
         verb: str,
         states: tuple[int, ...],
-        parameters: tuple[float, ...] = (0.0,),
+        parameters: tuple[float, ...] = (),
     ) -> None:
         """Send a command until it is acknowledged. `states` are those that it leads to."""
-        first, *others = parameters
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
-            result = exchange.ask(
-                lambda: self._connection.send_command(
-                    command, first, exchange.sent - 1, None, *others
-                ),
-                lambda message: message.result if message.command == command else None,
-                f"the command to {verb}",
-            )
-            if result == self._dialect.MAV_RESULT_ACCEPTED:
+            if exchange.command(command, verb, *parameters):
                 return
             state = self._ask_identity().state
             if exchange.sent > 1 and state in states:
@@ -235,7 +226,7 @@ class TrainingClient:
                 "state: start again"
             )
         if identity.state in (State.PAUSED, State.FINISHED):
-            self._request_result()
+            self._connection.request_message(self._dialect.MAVLINK_MSG_ID_RLT_RESULT)
 
     def _event_of(self, message: Message) -> Event | None:
         if (identity := identity_of(message)) is not None:
@@ -257,9 +248,6 @@ class TrainingClient:
         if text.severity <= SEVERITY_CRITICAL:
             self._fault_text = text.text
         return text
-
-    def _request_result(self) -> None:
-        self._connection.request_message(self._dialect.MAVLINK_MSG_ID_RLT_RESULT)
 
     @property
     def _dialect(self) -> Dialect:
