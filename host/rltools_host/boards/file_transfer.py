@@ -203,7 +203,7 @@ class FileTransfer:
         except BaseException:
             self._part.keep(self._clock(), at_once=True)
             with contextlib.suppress(RltError):
-                self._send(Opcode.TERMINATE_SESSION, session=self._session)
+                self._channel.send(self._next(Opcode.TERMINATE_SESSION, self._session).pack())
             raise
 
     def _require(self, size: int, max_bytes: int) -> None:
@@ -276,9 +276,9 @@ class FileTransfer:
     def _burst(self, begin: int, came: Callable[[], None]) -> None:
         """Take one burst from this offset on, as long as it brings anything."""
         part, before = self._part, self._part.left
-        request = self._burst_request = self._send(
-            Opcode.BURST_READ_FILE, session=self._session, offset=begin, size=DATA_BYTES
-        )
+        request = self._next(Opcode.BURST_READ_FILE, self._session, begin, size=DATA_BYTES)
+        self._burst_request = request
+        self._channel.send(request.pack())
         # Its packets count on from the request, and some servers end with an END_OF_FILE. The next
         # request's number lies behind theirs.
         packets = 2 + min((part.size - begin) // DATA_BYTES, BURST_PACKETS)
@@ -325,23 +325,14 @@ class FileTransfer:
 
     # -- requests ----------------------------------------------------------------------------------
 
-    def _request(
-        self, opcode: Opcode, session: int = 0, offset: int = 0, data: bytes = b""
-    ) -> Packet:
+    def _request(self, opcode: Opcode, session: int = 0, data: bytes = b"") -> Packet:
         """Send a request until its answer comes; raise an error if the board refuses."""
-        reply = self._ask(opcode, session, offset, data)
+        reply = self._ask(opcode, session, data)
         if reply.opcode == Opcode.NAK:
             raise self._refused(reply)
         return reply
 
-    def _ask(
-        self,
-        opcode: Opcode,
-        session: int = 0,
-        offset: int = 0,
-        data: bytes = b"",
-        size: int | None = None,
-    ) -> Packet:
+    def _ask(self, opcode: Opcode, session: int = 0, data: bytes = b"") -> Packet:
         """Send a request until its answer comes; a board does not do a repeated one again."""
         found: list[Packet] = []
 
@@ -349,7 +340,7 @@ class FileTransfer:
             found.append(reply)
             return True
 
-        self._exchange(iter([self._next(opcode, session, offset, data, size)]), take)
+        self._exchange(iter([self._next(opcode, session, data=data)]), take)
         return found[0]
 
     def _exchange(
@@ -381,22 +372,10 @@ class FileTransfer:
             for request in under_way.lost():
                 self._channel.send(request.pack())
 
-    def _send(
-        self,
-        opcode: Opcode,
-        session: int = 0,
-        offset: int = 0,
-        data: bytes = b"",
-        size: int | None = None,
-    ) -> Packet:
-        request = self._next(opcode, session, offset, data, size)
-        self._channel.send(request.pack())
-        return request
-
     def _next(
         self,
         opcode: Opcode,
-        session: int = 0,
+        session: int,
         offset: int = 0,
         data: bytes = b"",
         size: int | None = None,

@@ -196,23 +196,23 @@ class Scenarios:
         yield self._aged("an observation from the future", order, 2 * interval + jitter + 1)
         start = WRAP - interval  # the clock wraps between the first tick and the second
         newest, older = self._acting(start, self._good[0]), start - 1
-        late = self._call(start + interval, older, self._good[1], order)
+        late = Planned(start + interval, older, self._good[1], order)
         last = self._acting(start + 2 * interval, self._good[2])
         yield self._scenario("an observation before the last one", [newest, late, last])
 
     def _aged(self, name: str, status: str, taken_us: int) -> Scenario:
         """Return a scenario whose third tick has an observation of this time, newer than those
         before."""
-        first = self._call(0, 0, self._good[0], ACTED)
-        second = self._call(self._interval, 0, self._good[0], ACTED)
-        third = self._call(2 * self._interval, taken_us, self._good[1], status)
+        first = Planned(0, 0, self._good[0], ACTED)
+        second = Planned(self._interval, 0, self._good[0], ACTED)
+        third = Planned(2 * self._interval, taken_us, self._good[1], status)
         return self._scenario(name, [first, second, third])
 
     def _held(self) -> Scenario:
         """Return a scenario with a call before the next tick is due."""
         first = self._acting(0, self._good[0])
         early_us = self._interval - self._interval // 4 - 1
-        early = self._call(early_us, early_us, self._good[1], HELD)
+        early = Planned(early_us, early_us, self._good[1], HELD)
         return self._scenario("a call before its time", [first, early, self._after(1)])
 
     def _remembered(self) -> Scenario:
@@ -229,7 +229,7 @@ class Scenarios:
         for tick in range(3 * longest + 3):
             now_us = tick * self._interval
             if longest < tick <= 2 * longest and tick % 2:
-                calls.append(self._call(now_us, now_us, self._outside, OUT_OF_RANGE))
+                calls.append(Planned(now_us, now_us, self._outside, OUT_OF_RANGE))
             else:
                 calls.append(self._acting(now_us, self._good[tick % len(self._good)]))
         return self._scenario("what the policy remembers", calls)
@@ -237,7 +237,7 @@ class Scenarios:
     def _fault(self, name: str, status: str, observation: Float32Array) -> Scenario:
         interval = self._interval
         before = self._acting(0, self._good[0])
-        fault = self._call(interval, interval, observation, status)
+        fault = Planned(interval, interval, observation, status)
         return self._scenario(name, [before, fault, self._after(2)])
 
     # -- parts of them -----------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class Scenarios:
         return Scenario(name, tuple(expected))
 
     def _acting(self, now_us: int, observation: Float32Array) -> Planned:
-        return self._call(now_us, now_us, observation, ACTED)
+        return Planned(now_us, now_us, observation, ACTED)
 
     def _after(self, tick: int) -> Planned:
         return self._acting(tick * self._interval, self._good[2])
@@ -273,9 +273,6 @@ class Scenarios:
         values: Float32Array = self._good[1].copy()
         values[index] = value
         return values
-
-    def _call(self, now_us: int, taken_us: int, observation: Float32Array, status: str) -> Planned:
-        return Planned(now_us, taken_us, observation, status)
 
     @property
     def _outside(self) -> Float32Array:

@@ -132,7 +132,7 @@ def storage_of(started: Firmware, kind: Storage) -> Iterator[Path | None]:
     # The firmware knows its contract's checksum.
     file = storage_file(started.board, f"{look(started, None).checksum:08x}")
     if kind is Storage.COPY:
-        with present_copy(file) as copy:
+        with copied(file) if file.exists() else contextlib.nullcontext() as copy:
             yield copy
         return
     try:
@@ -218,13 +218,3 @@ def require_kept(firmware: Firmware, file: Path) -> None:
             f"{file} keeps a policy that this firmware would drop, as that of another contract: "
             "name another file, or the contract that it was pushed for"
         )
-
-
-@contextlib.contextmanager
-def present_copy(file: Path) -> Iterator[Path | None]:
-    """Provide a copy that a board may be started on; None if there is no such file."""
-    if not file.exists():
-        yield None
-        return
-    with copied(file) as copy:
-        yield copy
