@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.build import tools
-from rltools_host.build.toolchains import MODULES
+from rltools_host.build.toolchains import ALL_GROUPS
 from rltools_host.tree import TREE, VARIABLE
 
 HASH_OF_300_STEPS = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
@@ -268,14 +268,14 @@ def test_extras_are_the_groups_of_the_checkout() -> None:
     """Written twice in pyproject.toml, as no standard lets one name the other."""
     document = tomllib.loads((TREE.root / "pyproject.toml").read_text())
     extras, groups = document["project"]["optional-dependencies"], document["dependency-groups"]
-    assert {group: groups[group] for group in tools.EXTRAS} == {
-        group: extras[extra] for group, extra in tools.EXTRAS.items()
+    extra_of = {name: group.extra for name, group in ALL_GROUPS.items() if group.extra}
+    assert {name: groups[name] for name in extra_of} == {
+        name: extras[extra] for name, extra in extra_of.items()
     }
-    assert set(extras) == set(tools.EXTRAS.values())
+    assert set(extras) == set(extra_of.values())
     # For its tests, and what it packs for others.
     of_the_checkout = {"test", "browser", "docs", "lint", "esp-idf", "ptxas", tools.INSTALLER}
-    assert set(groups) == {*tools.EXTRAS, *of_the_checkout}
-    assert set(MODULES) == {*tools.GROUPS, *tools.STAND_INS}
+    assert set(groups) == {*extra_of, *of_the_checkout}
 
 
 def test_the_wheel_has_what_is_compiled() -> None:

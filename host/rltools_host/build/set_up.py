@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rltools_host.build import tools
-from rltools_host.build.toolchains import MEGABYTES
+from rltools_host.build.toolchains import GROUPS
 from rltools_host.errors import Interrupted, MissingToolError, RltError
 from rltools_host.tree import TREE
 
@@ -23,11 +23,13 @@ NOT_ASKED = ("CI", AGREED)
 def question() -> str:
     """Return the question before .venv is created, which lists all that may be fetched."""
     others = ", ".join(
-        f"{group} {size} MB" for group, size in MEGABYTES.items() if group != "default"
+        f"{name} {group.megabytes} MB"
+        for name, group in GROUPS.items()
+        if group.megabytes and name != "default"
     )
     return (
         f"This sets up {TREE.virtual_environment}:\n"
-        f"  Python packages, {MEGABYTES['default']} MB to fetch\n"
+        f"  Python packages, {GROUPS['default'].megabytes} MB to fetch\n"
         "Commands that need more fetch it when they are called, and say how much it is:\n"
         f"  other Python packages ({others}),\n"
         "  compilers and emulators by apt-get, if that is allowed here without a password.\n"

@@ -106,50 +106,61 @@ def group_stamp(group: str) -> Path:
     return TREE.virtual_environment / f"rlt-{group}.txt"
 
 
-# The module by which a group of Python packages is known where the user has installed it.
-MODULES = {
-    "default": "typer",
-    "test": "pytest",
-    "lint": "ruff",
-    "platformio": "platformio",
-    "crazyflie": "cflib",
-    "fit": "scipy",
-    "onnx": "onnxruntime",
-    "parquet": "pyarrow",
-    "esp-idf": "idf_component_manager",
-    "mujoco": "mujoco",
-    "tune": "optuna",
-    "ray": "ray",
-    "ulog": "pyulog",
-    "wandb": "wandb",
-    "browser": "playwright",
-    "docs": "myst_nb",
-    "unicorn": "unicorn",
-    "ptxas": "nvidia",
-    "zig": "ziglang",
-}
+@dataclass(frozen=True)
+class Group:
+    """A group of Python packages in the lock."""
 
-# Of each group's locked wheels, for CPython 3.11 on Linux x86-64, with those that other groups
-# have, too; what a group stands in for says its own (tools.STAND_INS).
-MEGABYTES = {
-    "default": 90,
-    "test": 67,
-    "lint": 30,
-    "platformio": 8,
-    "crazyflie": 55,
-    "fit": 52,
-    "onnx": 51,
-    "parquet": 55,
-    "esp-idf": 7,
-    "mujoco": 51,
-    "tune": 24,
-    "ray": 83,
-    "ulog": 17,
-    "wandb": 28,
-    "browser": 55,
-    "docs": 38,
-    "unicorn": 17,
+    needed_for: str
+    module: str  # by which it is known where the user has installed it
+    # Of its locked wheels, for CPython 3.11 on Linux x86-64, also those that other groups have; 0:
+    # `needed_for` says it, or it is not known.
+    megabytes: int = 0
+    extra: str = ""  # of the wheel, with the same packages
+
+
+GROUPS: Mapping[str, Group] = {
+    "default": Group("command line, link, plots, CMake and Ninja", "typer", 90),
+    "test": Group("pytest and what the tests compare with", "pytest", 67),
+    "lint": Group("ruff, mypy, clang-format", "ruff", 30),
+    "platformio": Group(
+        "PlatformIO and SCons, to build for and flash boards", "platformio", 8, "platformio"
+    ),
+    "crazyflie": Group("cflib, for the radio and USB of a Crazyflie", "cflib", 55, "crazyflie"),
+    "fit": Group(
+        "SciPy, which fits a quadrotor's parameters to the log of a flight", "scipy", 52, "fit"
+    ),
+    "onnx": Group("ONNX and onnxruntime, to write policies as models", "onnxruntime", 51, "onnx"),
+    "parquet": Group(
+        "Apache Arrow, to write the steps of episodes as Parquet", "pyarrow", 55, "parquet"
+    ),
+    "esp-idf": Group(
+        "Espressif's component manager, which packs the component for ESP-IDF",
+        "idf_component_manager",
+        7,
+    ),
+    "mujoco": Group(
+        "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
+        *("mujoco", 51, "mujoco"),
+    ),
+    "tune": Group("Optuna, which searches hyperparameters", "optuna", 24, "tune"),
+    "ray": Group("Ray, for trials on a cluster", "ray", 83, "ray"),
+    "ulog": Group("pyulog, which reads the logs of PX4", "pyulog", 17, "ulog"),
+    "wandb": Group("Weights & Biases, to log runs there", "wandb", 28, "wandb"),
+    "browser": Group(
+        "Playwright, which drives Chromium in the tests of the page", "playwright", 55
+    ),
+    "docs": Group("Sphinx, which builds the documentation and runs its tutorials", "myst_nb", 38),
+    "unicorn": Group("Unicorn, which emulates a Cortex-M7", "unicorn", 17, "unicorn"),
+    "ptxas": Group("NVIDIA's assembler, which says what a GPU's program takes", "nvidia"),
 }
+STAND_INS: Mapping[str, Group] = {  # for system tools that are missing and may not be installed
+    "zig": Group(
+        "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
+        "ziglang",
+        extra="compiler",
+    ),
+}
+ALL_GROUPS: Mapping[str, Group] = {**GROUPS, **STAND_INS}
 # A line of apt-get --print-uris: address, file, bytes, checksum.
 ADDRESS = re.compile(r"^'[^']+' \S+ (\d+) ", re.MULTILINE)
 
@@ -160,13 +171,13 @@ def group_is_there(group: str) -> bool:
     A checkout's environment has a stamp, a user's has the packages.
     """
     if TREE.is_installed:
-        return importlib.util.find_spec(MODULES[group]) is not None
+        return importlib.util.find_spec(ALL_GROUPS[group].module) is not None
     return group_stamp(group).is_file()
 
 
 def group_note(group: str) -> str:
     """Return ` (89 MB to fetch, or less)`; empty where the size is not known."""
-    size = MEGABYTES.get(group)
+    size = ALL_GROUPS[group].megabytes
     return f" ({size} MB to fetch, or less)" if size else ""
 
 

@@ -14,14 +14,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from rltools_host import system
 from rltools_host.build.toolchains import (
+    ALL_GROUPS,
     COMPILER_CACHE,
-    MODULES,
     Tool,
     group_is_there,
     group_note,
@@ -30,43 +30,11 @@ from rltools_host.build.toolchains import (
     packages_note,
     system_tools,
 )
+from rltools_host.build.toolchains import GROUPS as GROUPS
 from rltools_host.errors import MissingToolError
 from rltools_host.tree import TREE, near_path, quoted
 
-GROUPS = {
-    "default": "command line, link, plots, CMake and Ninja",
-    "test": "pytest and what the tests compare with",
-    "lint": "ruff, mypy, clang-format",
-    "platformio": "PlatformIO and SCons, to build for and flash boards",
-    "crazyflie": "cflib, for the radio and USB of a Crazyflie",
-    "fit": "SciPy, which fits a quadrotor's parameters to the log of a flight",
-    "onnx": "ONNX and onnxruntime, to write policies as models",
-    "parquet": "Apache Arrow, to write the steps of episodes as Parquet",
-    "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
-    "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
-    "tune": "Optuna, which searches hyperparameters",
-    "ray": "Ray, for trials on a cluster",
-    "ulog": "pyulog, which reads the logs of PX4",
-    "wandb": "Weights & Biases, to log runs there",
-    "browser": "Playwright, which drives Chromium in the tests of the page",
-    "docs": "Sphinx, which builds the documentation and runs its tutorials",
-    "unicorn": "Unicorn, which emulates a Cortex-M7",
-    "ptxas": "NVIDIA's assembler, which says what a GPU's program takes",
-}
-STAND_INS = {  # for system tools that are missing and may not be installed
-    "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
-}
 DISTRIBUTION = "rltools-host"
-EXTRAS = {  # of the wheel, with the packages of a group
-    **{
-        group: group
-        for group in (
-            *("crazyflie", "fit", "mujoco", "onnx", "parquet", "platformio", "ray", "tune"),
-            *("ulog", "unicorn", "wandb"),
-        )
-    },
-    "zig": "compiler",
-}
 NATIVE_COMPILER = "g++"  # in whose place Zig compiles a C++ library at first
 FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
 INSTALLER = "uv"  # and the name of its group in the lock; installs the packages of all others
@@ -117,13 +85,13 @@ def bundled_directory(name: str) -> str | None:
     return None
 
 
-def missing_tools(names: tuple[str, ...]) -> list[Tool]:
+def missing_tools(names: Iterable[str]) -> list[Tool]:
     table = system_tools()
     return [table[name] for name in names if table[name].path() is None]
 
 
 def missing_names(names: Sequence[str]) -> list[str]:
-    return [tool.name for tool in missing_tools(tuple(names))]
+    return [tool.name for tool in missing_tools(names)]
 
 
 def require(*names: str) -> None:
@@ -472,13 +440,13 @@ def ensure_group(group: str) -> None:
 
 def package_of(group: str) -> str:
     """Return the name of a group's main package, as pip and a user call it."""
-    return MODULES[group].replace("_", "-")
+    return ALL_GROUPS[group].module.replace("_", "-")
 
 
 def pip_line(group: str) -> str:
     """Return the line that installs a group into the environment of this Python."""
-    extra = quoted(f"{DISTRIBUTION}[{EXTRAS[group]}]") if group in EXTRAS else ""
-    what = extra or package_of(group)
+    extra = ALL_GROUPS[group].extra
+    what = quoted(f"{DISTRIBUTION}[{extra}]") if extra else package_of(group)
     is_active = shutil.which("pip") == os.path.join(os.path.dirname(sys.executable), "pip")
     pip = "pip" if is_active else f"{quoted(near_path(Path(sys.executable)))} -m pip"
     return f"{pip} install {what}"
@@ -497,7 +465,7 @@ def set_up(group: str = "default") -> None:
 def install_group(group: str, lock: int) -> None:
     """Install a group of the lock by uv, after uv itself where it is missing."""
     print(
-        f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}{group_note(group)}",
+        f"Installing Python packages: {ALL_GROUPS[group].needed_for}{group_note(group)}",
         file=sys.stderr,
     )
     python = str(environment_python())

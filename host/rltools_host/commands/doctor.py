@@ -22,6 +22,7 @@ from rltools_host.boards.gpu import connected_gpu
 from rltools_host.build import cmake, firmware, tools
 from rltools_host.build.boards import GPU, Board, list_boards
 from rltools_host.build.toolchains import (
+    ALL_GROUPS,
     BUILDERS,
     Tool,
     list_toolchains,
@@ -100,13 +101,12 @@ def group_finding(group: str, purpose: str) -> Finding:
 
 
 def findings() -> list[Finding]:
-    groups = tools.GROUPS | tools.STAND_INS
     python = Finding("python", True, platform.python_version(), "everything", "")
     return [
         python,
         *(bundled_finding(name) for name in BUNDLED),
         *(tool_finding(tool) for tool in system_tools().values() if not tool.is_of_group),
-        *(group_finding(group, purpose) for group, purpose in groups.items()),
+        *(group_finding(name, group.needed_for) for name, group in ALL_GROUPS.items()),
     ]
 
 

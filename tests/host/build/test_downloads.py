@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.build import toolchains as description
+from rltools_host.build.toolchains import GROUPS
 from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 
@@ -61,7 +61,7 @@ def test_one_question_is_about_everything(tree: Path) -> None:
     assert code == 3
     assert "it began" in shown
     assert shown.count("[Y/n]") == 1
-    assert f"Python packages, {description.MEGABYTES['default']} MB to fetch" in shown
+    assert f"Python packages, {GROUPS['default'].megabytes} MB to fetch" in shown
     assert "mujoco 51 MB" in shown
     assert "apt-get" in shown
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.build import tools
-from rltools_host.build.toolchains import group_note
+from rltools_host.build.toolchains import GROUPS, group_note
 from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 from waiting import wait_for
@@ -227,7 +227,7 @@ def needy_tree(tree_set_up: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return Path(shutil.copytree(tree_set_up, tmp_path / "tree", symlinks=True))
 
 
-INSTALLING = f"Installing Python packages: {tools.GROUPS['default']}{group_note('default')}\n"
+INSTALLING = f"Installing Python packages: {GROUPS['default'].needed_for}{group_note('default')}\n"
 
 
 def ended(tree: Path, *words: str) -> tuple[int, str, str]:

@@ -14,6 +14,7 @@ import pytest
 
 from rltools_host.build import tools
 from rltools_host.build.toolchains import (
+    ALL_GROUPS,
     load_toolchain,
     system_tools,
     toolchain_names,
@@ -22,7 +23,7 @@ from rltools_host.errors import MissingToolError
 from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 
-LOCKED_GROUPS = sorted([*tools.GROUPS, *tools.STAND_INS, tools.INSTALLER])
+LOCKED_GROUPS = sorted([*ALL_GROUPS, tools.INSTALLER])
 # uv of .venv is found, where a tree locks none.
 WITH_UV = {"PATH": os.pathsep.join([os.path.dirname(tools.find_uv() or ""), os.environ["PATH"]])}
 LAUNCHER_FILES = ("rlt", "host/rltools_host", "host/requirements")
