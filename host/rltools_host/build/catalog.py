@@ -62,28 +62,23 @@ class Algorithm:
 @cache
 def algorithms() -> Mapping[str, Algorithm]:
     """Return all algorithms by their names."""
-    found = {}
-    bases = {}
     folder = TREE.include / "rltools" / "rl" / "algorithms"
-    for header in sorted([*folder.glob("*.h"), *folder.glob("*/*.h")]):
-        content = header.read_text(encoding="utf-8")
-        if stated := STRUCT.search(content):
-            actions = words_of(ACTIONS, content) or (NUMBERS,)
-            normalized = words_of(NORMALIZES, content)
-            include = header.relative_to(TREE.include).as_posix()
-            found[header.stem] = include, stated[1], actions, normalized
-            bases[stated[1]] = stated[2]
+    headers = sorted([*folder.glob("*.h"), *folder.glob("*/*.h")])
+    contents = {header: header.read_text(encoding="utf-8") for header in headers}
+    stated = {header: STRUCT.search(content) for header, content in contents.items()}
+    bases = {found[1]: found[2] for found in stated.values() if found}
     return {
-        name: Algorithm(
-            name,
-            include,
-            struct,
-            derives_from(ON_POLICY, struct, bases),
-            derives_from(TWIN_CRITICS, struct, bases),
-            actions,
-            normalized,
+        header.stem: Algorithm(
+            name=header.stem,
+            include=header.relative_to(TREE.include).as_posix(),
+            struct=found[1],
+            has_rollouts=derives_from(ON_POLICY, found[1], bases),
+            takes_normalizer=derives_from(TWIN_CRITICS, found[1], bases),
+            actions=words_of(ACTIONS, contents[header]) or (NUMBERS,),
+            normalizes=words_of(NORMALIZES, contents[header]),
         )
-        for name, (include, struct, actions, normalized) in found.items()
+        for header, found in stated.items()
+        if found
     }
 
 

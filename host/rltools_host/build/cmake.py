@@ -373,6 +373,7 @@ def host_program(board: Board, targets: Sequence[str]) -> Path:
 # -- the C++ tests, in a build tree of their own (cmake/host.cmake) --------------------------------
 
 BACKGROUND = 10  # niceness of the C++ tests, which are built beside the Python tests
+TEST_OPTIONS = {"RLT_TESTS": "ON"}
 
 
 def tests_directory() -> Path:
@@ -385,16 +386,11 @@ def tests_named(expression: str) -> list[str]:
     tools.require("doctest")
     generate_protocol()
     with build_lock(tests_directory()):
-        configure(load_board("host"), tests_directory(), test_options())
+        configure(load_board("host"), tests_directory(), TEST_OPTIONS)
     words = [re.escape(word) for word in expression.split(" or ")]
     command = ctest_command(["--show-only", "-R", "|".join(words)])
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return re.findall(r"Test +#\d+: (\w+)", listed)
-
-
-def test_options() -> dict[str, str]:
-    """Return what the build tree of the C++ tests is configured with."""
-    return {"RLT_TESTS": "ON"}
 
 
 def build_tests(targets: Sequence[str]) -> None:
@@ -404,7 +400,7 @@ def build_tests(targets: Sequence[str]) -> None:
         load_board("host"),
         targets,
         directory=tests_directory(),
-        options=test_options(),
+        options=TEST_OPTIONS,
         announcement="Building the C++ tests",
         niceness=BACKGROUND,
     )

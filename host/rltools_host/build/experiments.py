@@ -286,14 +286,18 @@ def native_board(experiment: str) -> Board:
 def describe_contract(name: str) -> Mapping[str, Any]:
     """Return what the program describe-contract-<name> prints: channels and rate."""
     require_subject(CONTRACT, name)
-    target = f"describe-contract-{name}"
-    program = cmake.host_program(load_board(HOST_BOARD), [target])
+    return printed(cmake.host_program(load_board(HOST_BOARD), [f"describe-contract-{name}"]))
+
+
+def printed(program: Path) -> Mapping[str, Any]:
+    """Return the description that a program of this machine prints."""
     result = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    if result.returncode != 0:
+        raise BuildError(f"{program} ended with code {result.returncode}: {result.stderr.strip()}")
     try:
-        result.check_returncode()
         document: Mapping[str, Any] = json.loads(result.stdout)
-    except (subprocess.CalledProcessError, ValueError) as error:
-        raise BuildError(f"{program} printed no contract: {error!r}") from None
+    except ValueError as error:
+        raise BuildError(f"{program} printed no description: {error!r}") from None
     return document
 
 
@@ -335,11 +339,4 @@ def describe(experiment: str, board: Board | None = None) -> ExperimentDescripti
     beside = (
         [cmake.firmware_target(experiment)] if board is not None and board.name == host.name else []
     )
-    program = cmake.host_program(host, [target, *beside])
-    result = subprocess.run([program], capture_output=True, text=True, timeout=60)
-    if result.returncode != 0:
-        raise BuildError(f"{program} ended with code {result.returncode}: {result.stderr.strip()}")
-    try:
-        return description.experiment(json.loads(result.stdout))
-    except (KeyError, TypeError, ValueError) as error:
-        raise BuildError(f"{program} printed no experiment description: {error!r}") from None
+    return description.experiment(printed(cmake.host_program(host, [target, *beside])))
