@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -24,6 +25,8 @@ class DisorderlyChannel:
         self.now = 0.0
         self.server = server
         self.silence_s = 0.0  # before each request the host is asleep for so long
+        # Of a request: what is sent in place of the server's answers.
+        self.change: Callable[[Packet, list[Packet]], list[Packet]] = lambda _, answers: answers
         self._chance, self._disorder = chance, disorder
         self._answers: deque[bytes] = deque()
         self._late: list[bytes] = []
@@ -36,13 +39,13 @@ class DisorderlyChannel:
         if self._strikes():
             return
         for _ in range(1 + self._strikes()):
-            for answer in self.server.answer(payload):
-                self._transmit(answer)
+            answers = [parsed(answer) for answer in self.server.answer(payload)]
+            for packet in self.change(parsed(payload), answers):
+                self._transmit(packet)
 
-    def _transmit(self, answer: bytes) -> None:
+    def _transmit(self, packet: Packet) -> None:
+        answer = packet.pack()
         if self._strikes():
-            packet = Packet.parse(answer)
-            assert packet is not None
             self._answers.append(self._foreign(packet).pack())
         if self._strikes():
             return
@@ -71,6 +74,12 @@ class DisorderlyChannel:
 
     def _strikes(self) -> bool:
         return self._chance.random() < self._disorder
+
+
+def parsed(payload: bytes) -> Packet:
+    packet = Packet.parse(payload)
+    assert packet is not None
+    return packet
 
 
 FILES = {

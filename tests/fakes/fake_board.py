@@ -75,7 +75,6 @@ class FakeBoard:
         faults: Faults | None = None,
         experiment: str = "fake-td3",
         board: str = "host",
-        fingerprint: int = FINGERPRINT,
         protocol_version: int = PROTOCOL_VERSION,
         environments: int = 1,
         pty: bool = False,
@@ -83,23 +82,19 @@ class FakeBoard:
         waits_for_pause_at: int | None = None,
         on_pause: Callable[[], None] | None = None,
         address: Address = ADDRESS,
-        counts_instructions: bool = False,
         return_of: Callable[[int], float] = lambda step: -1000.0 + step,
         rests: bool = False,
     ) -> None:
-        self._counts_instructions = counts_instructions
         self.faults = faults or Faults()
-        self.description = "the fake board"
         self.state = State.IDLE
         self.values = {p.name: value_bits(p.type, p.default) for p in HYPERPARAMETERS}
         self.port = ""
         self.parameters_set: list[str] = []
         self.commands: list[int] = []
-        self._types = {p.name: p.type for p in HYPERPARAMETERS}
         self._table = {p.name: p for p in HYPERPARAMETERS}
         self._dialect = dialect
         self._experiment, self._board = experiment, board
-        self._fingerprint, self._protocol_version = fingerprint, protocol_version
+        self._protocol_version = protocol_version
         self._environments = environments  # that take a step each at once
         self._seconds_per_step = seconds_per_step
         self._waits_for_pause_at = waits_for_pause_at  # at this step, however late the host is
@@ -120,7 +115,6 @@ class FakeBoard:
         self.files = FakeFileServer(
             self._file, lambda _: self.state != State.TRAINING, self._take, seed=self.faults.seed
         )
-        self.files.wrong_crc32 = self.faults.wrong_crc32
         self._stopped = threading.Event()
         self._descriptors: list[int] = []
         if pty:
@@ -357,13 +351,13 @@ class FakeBoard:
     def _send_identity(self) -> None:
         self._send(
             self._dialect.MAVLink_rlt_identity_message(
-                self._fingerprint,
+                FINGERPRINT,
                 1000,
                 5000,
                 2000,
                 self._protocol_version,
                 self.state,
-                int(self._counts_instructions),
+                0,
                 self._experiment.encode(),
                 self._board.encode(),
                 b"Fake",
@@ -395,7 +389,7 @@ class FakeBoard:
         self._send_parameter(name)
 
     def _send_parameter(self, name: str) -> None:
-        kind = 5 if self._types[name] == "U32" else 9
+        kind = 5 if self._table[name].type == "U32" else 9
         answer = struct.pack(
             "<IHH16sB", self.values[name], len(self.values), 0, name.encode(), kind
         )
@@ -413,7 +407,7 @@ class FakeBoard:
         if path == "/policy.rltp":
             return self.faults.other_policy or policy_of(self._payload, self._step)
         if path == "/checkpoint.rltc":
-            fingerprint = self._fingerprint ^ self.faults.wrong_fingerprint
+            fingerprint = FINGERPRINT ^ self.faults.wrong_fingerprint
             return build_image(fingerprint, self._step, self._payload)
         return None
 

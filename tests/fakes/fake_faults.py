@@ -19,7 +19,6 @@ class Faults:
     unplug_at_step: int | None = None
     not_finite_at_step: int | None = None
     lose_messages: set[str] = field(default_factory=set)  # types that are lost once each
-    wrong_crc32: bool = False
     wrong_state_sha256: bool = False
     wrong_fingerprint: int = 0  # bits that are wrong in the checkpoint's
     other_policy: bytes = b""  # instead of the state's

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rltools_host.boards.messages import Packet, bytes_missing, insert_data, mavlink_crc32
+from rltools_host.boards.messages import (
+    DATA_BYTES,
+    Packet,
+    bytes_missing,
+    insert_data,
+    mavlink_crc32,
+)
 
 HEAD = bytes([0x34, 0x12, 5, 15, 3, 4, 1, 0, 0x78, 0x56, 0x34, 0x12])
 
@@ -16,6 +22,8 @@ def test_a_packet_is_of_251_bytes_with_its_fields_in_order() -> None:
     wanted = Packet(1, 0, 5, size=239)  # of a read
     assert wanted.pack()[4] == 239
     assert wanted.pack()[5:7] == bytes(2)
+    assert Packet.parse(b"") == Packet(0, 0, 0)
+    assert Packet.parse(bytes(4) + bytes((DATA_BYTES + 1,)) + bytes(246)) is None
 
 
 def test_crc_of_mavlink() -> None:
