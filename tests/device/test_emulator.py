@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgres
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
 from rltools_host.commands import train as train_command
-from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError
+from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.tree import TREE
@@ -62,12 +63,22 @@ def read_forever(link: EmulatedLink) -> None:
         link.read(1.0)
 
 
+def test_emulator_that_does_not_start_is_told_with_its_last_line(program: Path) -> None:
+    assert BOARD.emulator is not None
+    emulator = replace(BOARD.emulator, arguments=("-M", "none-such"))
+    sentence = "emulator of qemu-cortex-m7 did not start: .*-machine help.*; see `"
+    with pytest.raises(PortError, match=sentence):
+        Emulator(replace(BOARD, emulator=emulator), program)
+
+
 def test_time_limit_ends_the_emulator(program: Path) -> None:
     with Emulator(BOARD, program, 3.0) as emulator:
         link = EmulatedLink(emulator, BOARD.name)
         with pytest.raises(LinkLostError, match="its time limit of 3 s was reached"):
             read_forever(link)
         link.close()
+    emulator.close()  # again
+    wait_until_ended(emulator.process_id)
 
 
 def test_emulator_that_cannot_load_its_program(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
 import time
@@ -20,7 +19,6 @@ from boards_under_test import (
     Connect,
     Programs,
     computes_on_integers,
-    pause_after,
     run_to_rest,
     set_run,
     train,
@@ -144,41 +142,6 @@ def test_each_run_counts_the_same_instructions_and_the_stack_is_large_enough(
     use = session.node.stack_use()
     assert set(use) == {"stack", "stack_peak"}
     assert 512 < use["stack_peak"] <= use["stack"] * 3 // 4, use
-
-
-@pytest.mark.all  # of every day: test_emulator.py
-def test_pause_checkpoint_and_resume_on_a_fresh_board(
-    connect: Connect, description: ExperimentDescription
-) -> None:
-    board, run = EMULATED, SHORT_RUN
-    expected, _ = train(connect("host"), description, **run)
-    session = connect(board)
-    set_run(session, description, **{**run, "report_every": 1})
-    session.training.start()
-    paused = pause_after(session, 30)
-    assert not paused.finished
-    assert 30 <= paused.step < run["steps"]
-    checkpoint = session.files.download("/checkpoint.rltc")
-    policy = session.files.download("/policy.rltp")
-    image = parse_image(checkpoint, board)
-    assert image.step == paused.step
-    assert image.fingerprint == description.fingerprint
-    assert hashlib.sha256(image.payload).hexdigest() == paused.state_sha256
-    assert len(checkpoint) == paused.checkpoint_bytes
-    assert len(policy) == paused.policy_bytes
-    session.training.resume()
-    result, _ = run_to_rest(session)
-    assert result.state_sha256 == expected.state_sha256
-
-    other = connect(board)
-    set_run(other, description, **run)
-    other.training.upload_checkpoint(checkpoint)
-    assert other.node.identity().state == State.PAUSED
-    assert other.training.result().state_sha256 == paused.state_sha256
-    assert other.files.download("/policy.rltp") == policy
-    other.training.resume()
-    result, _ = run_to_rest(other)
-    assert result.state_sha256 == expected.state_sha256
 
 
 @pytest.mark.all

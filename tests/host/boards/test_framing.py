@@ -198,15 +198,6 @@ def test_repeated_frame_is_given_once() -> None:
     assert (decoder.messages_repeated, decoder.messages_lost) == (2, 0)
 
 
-def test_schema_of_another_dialect_is_refused() -> None:
-    """CRC_EXTRA: the same message with another layout has another checksum."""
-    frame = bytearray(make_frames(2)[1])
-    checked = bytes(frame[1:-2])
-    wrong_extra = DIALECT.mavlink_map[int.from_bytes(frame[7:10], "little")].crc_extra ^ 1
-    frame[-2:] = DIALECT.x25crc(checked + bytes((wrong_extra,))).crc.to_bytes(2, "little")
-    assert decode(bytes(frame))[0] == []
-
-
 def test_unknown_incompatibility_flags_are_refused() -> None:
     encoder = FrameEncoder(DIALECT, 1, 1)
     frame = bytearray(encoder.encode(make_message(0)))
