@@ -43,9 +43,9 @@ def here(run: Path) -> HilResult:
 def test_a_board_gives_this_machines_bits(name: str, run: Path, here: HilResult) -> None:
     board = load_board(name)
     skip_without_tools(board)
-    document = msgspec.to_builtins(checked(name, run).found())
+    document = msgspec.to_builtins(checked(name, run).found)
     assert document["implementation"] == board.device
-    assert document["parity"] == msgspec.to_builtins(here.found())["parity"]
+    assert document["parity"] == msgspec.to_builtins(here.found)["parity"]
     assert document["outputs_sha256"] == here.parity.outputs_sha256
     assert document["max_abs_diff"] == 0.0
     assert "time_us" not in document

@@ -72,4 +72,4 @@ def test_a_board_gives_this_machines_bits(board: str, file: str, tmp_path: Path)
     place = PolicyTarget(board, contract=asked.contract)
     result = check_board(HilRequest(place, str(folder.path), SAMPLES, INPUTS), lambda *_: None)
     require_parity(result)
-    assert result.found().max_abs_diff == 0.0
+    assert result.found.max_abs_diff == 0.0

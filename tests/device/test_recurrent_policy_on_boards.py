@@ -30,7 +30,7 @@ def test_it_gives_these_bits_within_its_budget(name: str, tmp_path: Path) -> Non
     place = PolicyTarget(name, contract="quadrotor")
     result = check_board(HilRequest(place, str(run), 64, 40), lambda *_: None)
     require_parity(result)
-    tick = result.found().tick.instructions
+    tick = result.found.tick.instructions
     assert tick
     print(name, tick)
     assert tick.median > MULTIPLY_ADDS

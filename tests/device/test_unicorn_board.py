@@ -105,7 +105,7 @@ def test_a_policy_gives_this_machines_bits_and_no_cost(tmp_path: Path) -> None:
     request = HilRequest(PolicyTarget(BOARD.name), str(run), None, 20)
     result = check_board(request, lambda *_: None)
     require_parity(result)
-    found = result.found()
+    found = result.found
     assert found.costs == []
     assert found.samples == 0
     assert lines([found])[-1] == (

@@ -106,10 +106,10 @@ def test_every_bit_and_what_it_costs(place: PolicyTarget, runs: list[Path]) -> N
     """`rlt hil`, and what its times mean where they are a real clock's."""
     result = hil.check_board(HilRequest(place, str(runs[0])), lambda *_: None)
     hil.require_parity(result)
-    document = msgspec.to_builtins(result.found())
+    document = msgspec.to_builtins(result.found)
     assert document["parity"]["inputs"] >= 1000
     assert document["parity"]["mismatches"] == document["parity"]["executor_mismatches"] == 0
-    for statistics in (document[result.unit], document["tick"][result.unit]):
+    for statistics in (document[result.found.unit], document["tick"][result.found.unit]):
         ordered = [statistics[name] for name in ("min", "median", "p99", "p999", "max")]
         assert ordered == sorted(ordered)
         assert ordered[-1] > 0

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rltools_host.boards.file_transfer import POLICY_PATH
-from rltools_host.boards.hil_result import HilResult, measure_cost
+from rltools_host.boards.hil_result import (
+    INSTRUCTIONS,
+    TIME,
+    Costs,
+    Found,
+    HilResult,
+    measure_cost,
+)
 from rltools_host.boards.messages import Identity
 from rltools_host.boards.parity import check_parity
 from rltools_host.boards.policy_session import PROGRAM, PolicyTarget, Storage, policy_session
@@ -118,21 +125,36 @@ def check_session(
     cost = None
     if parity.holds and identity.has_counter:
         cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
-    return HilResult(
-        board=board.name,
-        contract=identity.experiment,
-        identity=identity,
-        image=image,
-        parity=parity,
-        cost=cost,
-        samples=samples,
-        footprint=footprint_of(board, target),
-        stack_bytes=session.node.stack_use()["stack_peak"],
+    unit = INSTRUCTIONS if identity.counts_instructions else TIME
+    forward, tick = (
+        {unit: each.statistics() if each else None}
+        for each in ((cost.forward, cost.tick) if cost else (None, None))
     )
+    footprint = footprint_of(board, target)
+    found = Found(
+        board=board.name,
+        experiment=image.experiment,
+        implementation=identity.device,
+        contract=identity.experiment,
+        network=image.shape,
+        policy_sha256=image.sha256,
+        samples=samples if cost else 0,
+        max_abs_diff=parity.max_abs_diff,
+        **forward,
+        tick=Costs(**tick),
+        overhead=cost.overhead if cost else None,
+        flash_bytes=footprint.flash_bytes if footprint else None,
+        ram_bytes=footprint.ram_bytes if footprint else None,
+        stack_bytes=session.node.stack_use()["stack_peak"] or None,
+        outputs_sha256=parity.outputs_sha256,
+        parity=parity.agreement(),
+    )
+    return HilResult(found, parity)
 
 
 def footprint_of(board: Board, target: PolicyTarget) -> Footprint | None:
-    """Return the size of the program that was started; None for one that was flashed before."""
+    """Return the size of the program that was started; None for one that was flashed before, or
+    without a link map."""
     if not target.ends_with_command(board):
         return None
     return footprint(board, firmware.program_path(board, target.contract, PROGRAM))
@@ -160,18 +182,18 @@ def require_parity(result: HilResult) -> None:
     if result.parity.holds:
         return
     error = RefusedError(
-        f"{result.board} computes other bits than this machine: {result.parity.first}; "
+        f"{result.found.board} computes other bits than this machine: {result.parity.first}; "
         f"{result.parity.mismatches:,} inputs and {result.parity.ticks.failed:,} calls of the "
         "executor differ in all"
     )
-    error.details = msgspec.to_builtins(result.found())
+    error.details = msgspec.to_builtins(result.found)
     raise error
 
 
 def keep(result: HilResult, run: str | None) -> None:
     """Write the result into the run's folder, for the report."""
     if run is not None:
-        path = RunFolder.open(run).path / result_file(HIL, result.board)
+        path = RunFolder.open(run).path / result_file(HIL, result.found.board)
         write_atomically(
-            path, (json.dumps(msgspec.to_builtins(result.found()), indent=1) + "\n").encode()
+            path, (json.dumps(msgspec.to_builtins(result.found), indent=1) + "\n").encode()
         )

@@ -11,13 +11,11 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 from numpy.typing import NDArray
 
-from rltools_host.boards.messages import Identity, Progress
+from rltools_host.boards.messages import Progress
 from rltools_host.boards.parity import Agreement, Parity
 from rltools_host.boards.policies import MAX_SAMPLES, Measured, PolicyClient
-from rltools_host.build.firmware import Footprint
 from rltools_host.documents import Count, Digest, Line, Number
 from rltools_host.lines import UNLIMITED, folded
-from rltools_host.policies.image import PolicyImage
 
 PER_MILLE = {"median": 500, "p99": 990, "p999": 999}
 BINS = 12
@@ -181,45 +179,8 @@ class Results(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class HilResult:
-    board: str
-    contract: str
-    identity: Identity
-    image: PolicyImage
+    found: Found  # what `--json` and hil-<board>.json have
     parity: Parity
-    cost: Cost | None  # None where the bits are wrong or the board counts nothing
-    samples: int
-    footprint: Footprint | None  # None where it is not known
-    stack_bytes: int  # the most ever used; 0 where not known
-
-    @property
-    def unit(self) -> str:
-        return INSTRUCTIONS if self.identity.counts_instructions else TIME
-
-    def found(self) -> Found:
-        """Return what `--json` and hil-<board>.json have."""
-        cost, footprint = self.cost, self.footprint
-        forward, tick = (
-            {self.unit: each.statistics() if each else None}
-            for each in ((cost.forward, cost.tick) if cost else (None, None))
-        )
-        return Found(
-            board=self.board,
-            experiment=self.image.experiment,
-            implementation=self.identity.device,
-            contract=self.contract,
-            network=self.image.shape,
-            policy_sha256=self.image.sha256,
-            samples=self.samples if cost else 0,
-            max_abs_diff=self.parity.max_abs_diff,
-            **forward,
-            tick=Costs(**tick),
-            overhead=cost.overhead if cost else None,
-            flash_bytes=footprint.flash_bytes if footprint else None,
-            ram_bytes=footprint.ram_bytes if footprint else None,
-            stack_bytes=self.stack_bytes or None,
-            outputs_sha256=self.parity.outputs_sha256,
-            parity=self.parity.agreement(),
-        )
 
 
 def number_text(value: float | None) -> str:

@@ -298,12 +298,12 @@ def check_one(request: HilRequest, layers: bool) -> tuple[Found, RltError | None
     try:
         hil.require_parity(result)
     except RltError as error:
-        return result.found(), error
-    return result.found(), None
+        return result.found, error
+    return result.found, None
 
 
 def show_layers(result: HilResult) -> None:
-    print(f"{result.board}: checksums of the layers' outputs")
+    print(f"{result.found.board}: checksums of the layers' outputs")
     print("\n".join(folded(result.parity.layer_rows(), columns(sys.stdout))))
 
 
