@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import subprocess
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 
 from boards_under_test import EMULATED, LIMIT_S, SHORT_RUN, Programs, train
-from rltools_host.boards.board_link import Emulator
 from rltools_host.boards.messages import State
 from rltools_host.boards.session import BoardSession
 from rltools_host.boards.transport import open_link
@@ -30,21 +28,11 @@ MAVPROXY = PROJECT.build / "mavproxy"
 MAVPROXY_LIMIT_S = 120.0
 
 
-@contextlib.contextmanager
-def served(board: str, program: Path) -> Iterator[str]:
-    """A running board behind a TCP port, whose name is given; programs come and go on it."""
-    if board == EMULATED:
-        with Emulator(load_board(board), program, LIMIT_S, serves=True) as emulator:
-            yield emulator.port
-        return
-    with TcpBoard(program, {}) as tcp_board:
-        yield tcp_board.port
-
-
 @pytest.fixture
 def port(programs: Programs) -> Iterator[str]:
-    with served("host", programs["host"]) as name:
-        yield name
+    """A running board behind a TCP port, on which programs come and go."""
+    with TcpBoard(programs["host"], {}) as board:
+        yield board.port
 
 
 def trained(port: str, description: ExperimentDescription, dialect: ModuleType) -> bytes:

@@ -259,23 +259,6 @@ def test_compile_error_is_shown_as_it_is(
     assert "-fno-exceptions" not in shown
 
 
-def test_new_experiment_is_built_without_a_change_elsewhere(copied_tree: Path) -> None:
-    """The header alone makes a target; its names are derived from the file's."""
-    require_program("g++")  # the copied tree has no packages that stand in for it
-    text = (copied_tree / "experiments/pendulum_td3.h").read_text()
-    header = copied_tree / "experiments/pendulum_td3_slow.h"
-    header.write_text(
-        text.replace("PendulumTd3", "PendulumTd3Slow").replace(EXPERIMENT, "pendulum-td3-slow")
-    )
-    try:
-        target = "describe-pendulum-td3-slow"
-        program = cmake.build_targets(load_board("host"), [target]) / target
-        output = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-        assert json.loads(output)["name"] == "pendulum-td3-slow"
-    finally:
-        header.unlink()
-
-
 @pytest.mark.parametrize("change", ["WRITE", "REMOVE"])
 @pytest.mark.all
 def test_a_header_that_comes_or_goes_while_cmake_runs(
