@@ -37,7 +37,7 @@ except RltError as error:
     sys.exit(str(error))
 
 
-def subject_definitions(program: dict[str, Any]) -> dict[str, str]:
+def subject_definitions(program: dict[str, Any]) -> list[str]:
     """experiments/pendulum_td3.h is pendulum-td3 and holds struct PendulumTd3; so do contracts."""
     subject = program["for"]
     name = os.environ.get("RLT_SUBJECT") or environment.GetProjectOption(f"custom_{subject}")
@@ -51,7 +51,7 @@ def subject_definitions(program: dict[str, Any]) -> dict[str, str]:
         header = str(path)
     struct = "".join(word[:1].upper() + word[1:] for word in name.split("-"))
     define = f"RLT_{subject.upper()}"
-    return {f"{define}_HEADER": f'"{header}"', define: struct}
+    return [f'{define}_HEADER="{header}"', f"{define}={struct}"]
 
 
 def generate_headers() -> list[str]:
@@ -85,18 +85,9 @@ try:
 except RltError as error:
     sys.exit(str(error))
 program = common["programs"][program_name]
-definitions = {
-    "RLT_PROGRAM_HEADER": f'"{program["header"]}"',
-    **dict(entry.partition("=")[::2] for entry in board.defines),
-    "RLT_DEVICE_HEADER": f'"{board.device_header}"',
-    "RLT_DEVICE": board.device,
-    "RLT_BOARD_NAME": f'"{board_name}"',
-    "RLT_SYSTEM": str(board.address.system),
-    "RLT_COMPONENT": str(board.address.component),
-    **subject_definitions(program),
-}
+header = f'RLT_PROGRAM_HEADER="{program["header"]}"'
 flags = [
-    *(f"-D{name}={value}" if value else f"-D{name}" for name, value in definitions.items()),
+    *(f"-D{entry}" for entry in (header, *board.definitions, *subject_definitions(program))),
     *(f"-I{repository / directory}" for directory in common["include_directories"]),
     *(f"-I{directory}" for directory in PROJECT.include_directories),
     *board.toolchain.include_flags,

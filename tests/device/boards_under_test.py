@@ -23,7 +23,6 @@ EXPERIMENT = "pendulum-td3"
 EMULATED = "qemu-cortex-m7"  # what is not of one processor is tested on this one
 LINK_SOURCES = "firmware/app/link/*.cpp"
 LIMIT_S = 250.0  # of an emulator; below pytest's own limit for a test
-REFERENCE_DEVICE = {"header": "rltools/devices/generic.h", "name": "Generic"}
 # Updates begin after `learning_starts`; each costs an emulated board some 10 million instructions,
 # and so do two episodes of an evaluation.
 # The seed's bits, as those of a float, are a signaling NaN's.
@@ -106,28 +105,20 @@ def support_of(board: Board) -> list[str]:
     return [*(path for path in found if not path.endswith("/main.cpp")), LINK_SOURCES]
 
 
-def compile_command(
-    board: Board, device: dict[str, str] | None = None, defines: Iterable[str] = ()
-) -> list[str]:
-    """As the board's firmware is compiled; for another device tag if given."""
+def compile_command(board: Board, defines: Iterable[str] = ()) -> list[str]:
+    """As the board's firmware is compiled."""
     skip_without_tools(board)
     tools.require(*cmake.required_tools(board))
     common = json.loads(TREE.build_file.read_text())
-    device = device or {"header": board.device_header, "name": board.device}
     return [
         board.toolchain.compiler,
         *(*common["flags"], *board.flags, *board.link_flags),
         *(f"-I{TREE.root / directory}" for directory in common["include_directories"]),
         *board.toolchain.include_flags,
         *("-isystem", str(cmake.generate_protocol() / "c")),
-        *(f"-D{definition}" for definition in (*board.defines, *defines)),
+        *(f"-D{definition}" for definition in (*board.definitions, *defines)),
         f'-DRLT_EXPERIMENT_HEADER="{EXPERIMENT.replace("-", "_")}.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",
-        f'-DRLT_DEVICE_HEADER="{device["header"]}"',
-        f"-DRLT_DEVICE={device['name']}",
-        f'-DRLT_BOARD_NAME="{board.name}"',
-        f"-DRLT_SYSTEM={board.address.system}",
-        f"-DRLT_COMPONENT={board.address.component}",
         f'-DRLT_PROGRAM_HEADER="{common["programs"]["train"]["header"]}"',
     ]
 
@@ -145,13 +136,12 @@ def compile_for(
     board: Board,
     sources: Iterable[str],
     output: Path,
-    device: dict[str, str] | None = None,
     defines: Iterable[str] = (),
     objects: Iterable[Path] = (),
 ) -> Path:
     """Compiles sources, and links them with the objects."""
     command = [
-        *compile_command(board, device, defines),
+        *compile_command(board, defines),
         *matching(sources),
         *map(str, objects),
         *(f"-l{library}" for library in board.toolchain.link_libraries),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,6 @@ import pytest
 
 from boards_under_test import (
     EXPERIMENT,
-    REFERENCE_DEVICE,
     Connect,
     Programs,
     compile_for,
@@ -57,8 +57,8 @@ def connect(programs: Programs, dialect: ModuleType) -> Iterator[Connect]:
 @pytest.fixture(scope="session")
 def reference_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The host's firmware with the reference kernels in place of the vectorized ones."""
-    board = load_board("host")
+    board = replace(load_board("host"), device="Generic", device_header="rltools/devices/generic.h")
     program = json.loads(TREE.build_file.read_text())["programs"]["train"]
     sources = [*program["sources"], *board.sources]
     output = tmp_path_factory.mktemp("reference") / EXPERIMENT
-    return compile_for(board, sources, output, REFERENCE_DEVICE)
+    return compile_for(board, sources, output)

@@ -50,7 +50,7 @@ class Builder:
             self.support[name] = compile_support(board, self.folder / name)
         output = self.folder / name / f"{program}.elf"
         source = str(PROGRAMS / f"{program}.cpp")
-        return compile_for(board, [source], output, None, defines, self.support[name])
+        return compile_for(board, [source], output, defines, self.support[name])
 
 
 @pytest.fixture(scope="module")

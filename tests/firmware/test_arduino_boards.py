@@ -71,19 +71,14 @@ PROGRAM = BUILD["programs"]["infer"]  # train is the same but for its applicatio
 
 def definitions(board: Board, revision: Path) -> list[str]:
     """As firmware/platformio_flags.py has them."""
-    values = {
-        "RLT_PROGRAM_HEADER": f'"{PROGRAM["header"]}"',
-        **dict(entry.partition("=")[::2] for entry in board.defines),
-        "RLT_DEVICE_HEADER": f'"{board.device_header}"',
-        "RLT_DEVICE": board.device,
-        "RLT_BOARD_NAME": f'"{board.name}"',
-        "RLT_SYSTEM": str(board.address.system),
-        "RLT_COMPONENT": str(board.address.component),
-        "RLT_CONTRACT_HEADER": '"rltools/policy/contracts/pendulum.h"',
-        "RLT_CONTRACT": "Pendulum",
-    }
+    entries = (
+        f'RLT_PROGRAM_HEADER="{PROGRAM["header"]}"',
+        *board.definitions,
+        'RLT_CONTRACT_HEADER="rltools/policy/contracts/pendulum.h"',
+        "RLT_CONTRACT=Pendulum",
+    )
     (revision / "rlt_revision.h").write_text('#pragma once\n#define RLT_REVISION "test"\n')
-    return [f"-D{name}={value}" for name, value in values.items()] + [f"-I{revision}"]
+    return [f"-D{entry}" for entry in entries] + [f"-I{revision}"]
 
 
 def sources(board: Board) -> list[Path]:

@@ -84,16 +84,11 @@ def firmware_flags(board_name: str, experiment: Path) -> list[str]:
     generated = cmake.generate_protocol() / "c"
     return [
         *("-isystem", str(generated.relative_to(TREE.root))),
-        f'-DRLT_DEVICE_HEADER="{board.device_header}"',
-        f"-DRLT_DEVICE={board.device}",
-        f'-DRLT_BOARD_NAME="{board.name}"',
-        f"-DRLT_SYSTEM={board.address.system}",
-        f"-DRLT_COMPONENT={board.address.component}",
         f'-DRLT_PROGRAM_HEADER="{COMMON["programs"]["train"]["header"]}"',
         "-I.",
         *(
             f"-D{name}"
-            for name in board.defines
+            for name in board.definitions
             if name != "RLT_WHOLE_BATCH" or experiment.stem not in WITHOUT_WHOLE_BATCHES
         ),
     ]

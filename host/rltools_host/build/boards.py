@@ -125,6 +125,18 @@ class Board:
         return self.emulator is None or self.emulator.counts_instructions
 
     @property
+    def definitions(self) -> tuple[str, ...]:
+        """Return the preprocessor's definitions of every source for it (cmake/board.cmake)."""
+        return (
+            *self.defines,
+            f'RLT_DEVICE_HEADER="{self.device_header}"',
+            f"RLT_DEVICE={self.device}",
+            f'RLT_BOARD_NAME="{self.name}"',
+            f"RLT_SYSTEM={self.address.system}",
+            f"RLT_COMPONENT={self.address.component}",
+        )
+
+    @property
     def program_suffix(self) -> str:
         return self.toolchain.program_suffix
 
@@ -142,9 +154,9 @@ def texts(section: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+def names(section: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Return a list of names that may be left out."""
-    return texts(section, key) if key in section else None
+    return texts(section, key) if key in section else ()
 
 
 def parse_emulator(section: Mapping[str, Any]) -> EmulatorDescription:
@@ -173,17 +185,17 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
         # The programs of a GPU are not the toolchain's.
         provides=(
             *(() if text(link, "kind") == GPU else toolchain.provides),
-            *(names(section, "provides") or ()),
+            *names(section, "provides"),
         ),
         takes_threads=bool(section.get("takes_threads", False)),
         device=text(section, "device"),
         device_header=text(section, "device_header"),
         toolchain=toolchain,
         flags=(*toolchain.flags, *texts(section, "flags")),
-        link_flags=(*toolchain.link_flags, *texts(section, "link_flags")),
+        link_flags=(*toolchain.link_flags, *names(section, "link_flags")),
         linker_script=text(section, "linker_script") if "linker_script" in section else None,
         sources=texts(section, "sources"),
-        defines=texts(section, "defines"),
+        defines=names(section, "defines"),
         memory=tuple(
             MemoryRegion(
                 name=text(region, "name"),
@@ -192,20 +204,18 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
                 regions=names(region, "regions") or (text(region, "name"),),
                 code_step_bytes=int(region.get("code_step_bytes", 1)),
             )
-            for region in section["memory"]
+            for region in section.get("memory", ())
         ),
         link=Link(
             kind=text(link, "kind"),
             baud=int(link.get("baud", 0)),
-            usb_ids=tuple(usb_id.upper() for usb_id in names(link, "usb_ids") or ()),
+            usb_ids=tuple(usb_id.upper() for usb_id in names(link, "usb_ids")),
         ),
         emulator=parse_emulator(emulator) if emulator else None,
         flasher=text(section, "flasher") if "flasher" in section else None,
-        bootloader_usb_ids=tuple(
-            usb_id.upper() for usb_id in names(section, "bootloader_usb_ids") or ()
-        ),
+        bootloader_usb_ids=tuple(usb_id.upper() for usb_id in names(section, "bootloader_usb_ids")),
         report_every=int(section["report_every"]),
-        programs=names(section, "programs"),
+        programs=names(section, "programs") if "programs" in section else None,
         policy_slot_bytes=int(section.get("policy_slot_bytes", POLICY_SLOT_BYTES)),
     )
     for name in (*board.sources, board.linker_script or "", board.device_header):
