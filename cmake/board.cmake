@@ -148,11 +148,6 @@ macro(rlt_read_board board)
     rlt_json_string(RLT_SUBJECT_FOLDER_${subject} "${rlt_build}" subjects ${subject} folder)
     rlt_json_string(RLT_SUBJECT_INCLUDE_${subject} "${rlt_build}" subjects ${subject} include)
   endforeach()
-  foreach(program IN LISTS rlt_board_programs)
-    if(NOT program IN_LIST RLT_PROGRAMS)
-      message(FATAL_ERROR "boards/${board}.json: no program \"${program}\" in firmware/build.json.")
-    endif()
-  endforeach()
 endmacro()
 
 # The words of a header's or source's lines "// Requires: hosted"; none of one that was removed while CMake ran.
@@ -172,7 +167,7 @@ endfunction()
 
 # Headers of the experiments, or of another subject of programs, that fit the board: all that they require is among
 # RLT_PROVIDES. CMake runs again when one of the headers changes. Those that the host tools write for tasks of
-# Gymnasium's (rlt_is_generated) are built when something asks for them.
+# Gymnasium's (rlt_use_subject) are built when something asks for them.
 function(rlt_subjects result subject)
   rlt_glob_of_both(headers "${subject}s/*.h" "${RLT_SUBJECT_FOLDER_${subject}}/*.h"
     "${RLT_PROJECT_DIRECTORY}/build/gymnasium_tasks/${subject}s/*.h")
@@ -187,13 +182,6 @@ function(rlt_subjects result subject)
     endif()
   endforeach()
   set(${result} "${fitting}" PARENT_SCOPE)
-endfunction()
-
-function(rlt_is_generated result header)
-  set(${result} OFF PARENT_SCOPE)
-  if(header MATCHES "/build/gymnasium_tasks/[a-z]+/[^/]*$")
-    set(${result} ON PARENT_SCOPE)
-  endif()
 endfunction()
 
 # Each word is one that some board or toolchain provides.

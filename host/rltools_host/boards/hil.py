@@ -130,7 +130,7 @@ def check_session(
         {unit: each.statistics() if each else None}
         for each in ((cost.forward, cost.tick) if cost else (None, None))
     )
-    footprint = footprint_of(board, target)
+    size = footprint_of(board, target)
     found = Found(
         board=board.name,
         experiment=image.experiment,
@@ -143,8 +143,8 @@ def check_session(
         **forward,
         tick=Costs(**tick),
         overhead=cost.overhead if cost else None,
-        flash_bytes=footprint.flash_bytes if footprint else None,
-        ram_bytes=footprint.ram_bytes if footprint else None,
+        flash_bytes=size.flash_bytes if size else None,
+        ram_bytes=size.ram_bytes if size else None,
         stack_bytes=session.node.stack_use()["stack_peak"] or None,
         outputs_sha256=parity.outputs_sha256,
         parity=parity.agreement(),
