@@ -9,7 +9,6 @@ it is repeated.
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -22,11 +21,41 @@ from rltools_host.boards.connection import (
 )
 from rltools_host.boards.framing import Message, StatusText
 from rltools_host.boards.messages import PART_FLOATS, Action, Progress, action_of
-from rltools_host.errors import UsageError
 
 # A board without flow control holds what comes while it computes: 1,024 bytes on the smallest
 # (docs/protocol.md, "On an emulator"), where an RLT_OBSERVATION has up to 224.
 MESSAGES_UNDER_WAY = 4
+
+
+def send_observation(
+    connection: Connection,
+    tick: int,
+    observation: Sequence[float],
+    mode: int,
+    now_us: int = 0,
+    taken_us: int = 0,
+) -> None:
+    """Send an observation, in parts if it is longer than one message."""
+    dimension, target = len(observation), connection.target or EVERYONE
+    times = now_us & 0xFFFFFFFF, taken_us & 0xFFFFFFFF
+    for first in range(0, dimension, PART_FLOATS):
+        part = [float(value) for value in observation[first : first + PART_FLOATS]]
+        part += [0.0] * (PART_FLOATS - len(part))
+        connection.send(
+            connection.dialect.MAVLink_rlt_observation_message(
+                tick, *times, first, dimension, *target, mode, part
+            )
+        )
+
+
+def action_at(tick: int) -> Callable[[Message], Action | None]:
+    """Return the function that finds the answer to the observation with this tick."""
+
+    def answer_of(message: Message) -> Action | None:
+        action = action_of(message)
+        return action if action is not None and action.tick == tick else None
+
+    return answer_of
 
 
 def answers_to(
@@ -74,7 +103,6 @@ def answers_to(
     return [answers[tick] for tick in ticks]
 
 
-HEAD = struct.Struct("<3I3H2B")  # of an RLT_OBSERVATION, before its elements
 FIRST_TICK = 0x40000000  # numbers of these calls; PolicyClient counts from 1
 
 
@@ -93,17 +121,10 @@ class TickLoop:
         dialect = self._connection.dialect
         is_first = self._tick == FIRST_TICK
         mode = dialect.RLT_OBSERVE_BEGIN if is_first else dialect.RLT_OBSERVE_STEP
-        count = len(observation)
-        if count > PART_FLOATS:
-            raise UsageError(f"an observation of {count} elements is not sent in one message")
-        target = self._connection.target or EVERYONE
-        times = now_us & 0xFFFFFFFF, taken_us & 0xFFFFFFFF
-        payload = HEAD.pack(self._tick, *times, 0, count, mode, *target)
-        payload += struct.pack(f"<{count}f", *observation)
         clock = self._connection.clock
         deadline = clock() + ANSWER_LIMIT_S
         while clock() < deadline:
-            self._connection.send_payload(dialect.MAVLINK_MSG_ID_RLT_OBSERVATION, payload)
+            send_observation(self._connection, self._tick, observation, mode, now_us, taken_us)
             if (action := self._answer()) is not None:
                 self._tick += 1
                 return action
@@ -117,13 +138,9 @@ class TickLoop:
         while (item := self._queue.wait(deadline - clock())) is not None:
             if isinstance(item, StatusText):
                 self.texts.append(item)
-            elif (action := self._action(item)) is not None:
+            elif (action := action_at(self._tick)(item)) is not None:
                 return action
         return None
-
-    def _action(self, message: Message) -> Action | None:
-        action = action_of(message)
-        return action if action is not None and action.tick == self._tick else None
 
     def __enter__(self) -> TickLoop:
         return self

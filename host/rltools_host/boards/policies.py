@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltools_host.boards.connection import EVERYONE, Connection, Exchange, ask
+from rltools_host.boards.connection import Connection, Exchange, ask
 from rltools_host.boards.file_transfer import (
     CANDIDATE_PATH,
     CONTRACT_PATH,
@@ -23,14 +23,18 @@ from rltools_host.boards.messages import (
     PolicySlot,
     Progress,
     SlotUse,
-    action_of,
     executor_counts_of,
     mavlink_crc32,
     policy_slot_of,
     refusal,
     text_of_number,
 )
-from rltools_host.boards.observations import MESSAGES_UNDER_WAY, answers_to
+from rltools_host.boards.observations import (
+    MESSAGES_UNDER_WAY,
+    action_at,
+    answers_to,
+    send_observation,
+)
 from rltools_host.errors import BoardMismatchError, RefusedError
 
 MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it
@@ -248,7 +252,7 @@ class PolicyClient:
         window = max(1, MESSAGES_UNDER_WAY // parts)
 
         def send(tick: int) -> None:
-            self._observe(tick, of_tick[tick], mode)
+            send_observation(self._connection, tick, of_tick[tick], mode)
 
         return answers_to(self._connection, send, list(of_tick), window, progress)
 
@@ -264,8 +268,9 @@ class PolicyClient:
                 actions: list[Action] = []
                 for mode, call in zip(modes, ticks, strict=True):
                     tick = self._next_tick()
-                    self._observe(tick, call.observation, mode, call.now_us, call.taken_us)
-                    action = exchange.wait(self._action_of(tick))
+                    times = call.now_us, call.taken_us
+                    send_observation(self._connection, tick, call.observation, mode, *times)
+                    action = exchange.wait(action_at(tick))
                     if action is None:
                         break
                     actions.append(action)
@@ -276,33 +281,6 @@ class PolicyClient:
     def _next_tick(self) -> int:
         self._tick = (self._tick + 1) & 0xFFFFFFFF
         return self._tick
-
-    @staticmethod
-    def _action_of(tick: int) -> Callable[[Message], Action | None]:
-        def answer_of(message: Message) -> Action | None:
-            action = action_of(message)
-            return action if action is not None and action.tick == tick else None
-
-        return answer_of
-
-    def _observe(
-        self,
-        tick: int,
-        observation: Sequence[float],
-        mode: int,
-        now_us: int = 0,
-        taken_us: int = 0,
-    ) -> None:
-        """Send an observation, in parts if it is longer than one message."""
-        dimension, target = len(observation), self._connection.target or EVERYONE
-        for first in range(0, dimension, PART_FLOATS):
-            part = [float(value) for value in observation[first : first + PART_FLOATS]]
-            part += [0.0] * (PART_FLOATS - len(part))
-            self._connection.send(
-                self._dialect.MAVLink_rlt_observation_message(
-                    tick, now_us, taken_us, first, dimension, *target, mode, part
-                )
-            )
 
     # -- cost --------------------------------------------------------------------------------------
 

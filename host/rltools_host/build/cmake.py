@@ -25,14 +25,19 @@ from rltools_host.system import commands_of_children, lock, readable
 from rltools_host.tree import PROJECT, TREE, near_path, require_buildable
 
 
-def load_generator() -> ModuleType:
-    """Load lib/protocol/generate.py, a script that is not part of the package."""
-    specification = importlib.util.spec_from_file_location("generate", TREE.protocol_generator)
-    if specification is None or specification.loader is None:
-        raise BuildError(f"{TREE.protocol_generator} is missing: restore it from git")
-    module = importlib.util.module_from_spec(specification)
+def load_module(name: str, path: Path) -> ModuleType:
+    """Load a module that is not part of the package under this name."""
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+def load_generator() -> ModuleType:
+    """Load lib/protocol/generate.py, a script."""
+    return load_module("rltools_generator", TREE.protocol_generator)
 
 
 @cache
@@ -51,15 +56,7 @@ def generate_protocol() -> Path:
 def load_dialect() -> ModuleType:
     """Return the wire format's Python module, generated where it is out of date."""
     path = generate_protocol() / "python" / "rltools_dialect.py"
-    specification = importlib.util.spec_from_file_location("rltools_dialect", path)
-    if specification is None or specification.loader is None:
-        raise BuildError(
-            f"{path} cannot be loaded: delete {PROJECT.protocol}, it is generated again"
-        )
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["rltools_dialect"] = module
-    specification.loader.exec_module(module)
-    return module
+    return load_module("rltools_dialect", path)
 
 
 SILENT_WAIT_S, ASK_AGAIN_S = 2.0, 0.05  # for another build
