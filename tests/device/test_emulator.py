@@ -16,15 +16,14 @@ from typing import Any
 import pytest
 
 from rltools_host.boards.board_link import EmulatedLink, Emulator
-from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
 from rltools_host.commands import train as train_command
 from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
 from rltools_host.runs.folder import RunFolder
-from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.tree import TREE
 from run_folders import document_of
+from training_bench import interrupt_at
 from training_calls import train_here
 from waiting import is_running, wait_for
 
@@ -139,20 +138,10 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
 ) -> None:
     """Ctrl-C behind the warm-up, so that optimizer moments and replay buffer travel too. The best
     policy is one that the board, which has no memory for two, has rested for."""
-
-    class PressingScreen(PlainScreen):
-        pressed = False
-
-        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
-            super().take(event)
-            if self.view.step >= 120 and not self.pressed:
-                self.pressed = True
-                os.kill(os.getpid(), signal.SIGINT)
-
     run = tmp_path / "run"
     settings = ["report_every=5", "eval_freq=100"]
     with monkeypatch.context() as patch:
-        patch.setattr(train_command, "make_screen", PressingScreen)
+        patch.setattr(train_command, "make_screen", interrupt_at(120))
         with pytest.raises(Interrupted, match="checkpoint saved"):
             train_here(
                 "pendulum-td3", "qemu-cortex-m7", seed=3, steps=300, settings=settings, out=run

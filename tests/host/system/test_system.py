@@ -1,8 +1,7 @@
-"""Both systems' functions, and what stands in for Linux's calls where they are missing."""
+"""What stands in for Linux's calls where they are missing, and limits."""
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 import sys
@@ -10,45 +9,7 @@ import sys
 import pytest
 
 from rltools_host.system import posix
-from rltools_host.tree import TREE
 from waiting import wait_for
-
-ROOM = TREE.file("host/rltools_host/system")
-
-
-def arguments(function: ast.FunctionDef) -> str:
-    return f"{ast.unparse(function.args)} -> {ast.unparse(function.returns or ast.Constant(None))}"
-
-
-def offered(name: str) -> dict[str, str]:
-    """The functions, classes and constants of a file, with the arguments of the functions."""
-    found = {}
-    for node in ast.parse((ROOM / name).read_text()).body:
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = arguments(node)
-        elif isinstance(node, ast.ClassDef):
-            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-            found[node.name] = "; ".join(f"{each.name}: {arguments(each)}" for each in methods)
-        elif isinstance(node, ast.Assign):
-            found |= {target.id: "" for target in node.targets if isinstance(target, ast.Name)}
-    return found
-
-
-def used() -> set[str]:
-    """The names that the package takes from this room."""
-    names = set()
-    for path in TREE.file("host/rltools_host").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == "rltools_host.system":
-                names |= {alias.name for alias in node.names}
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                names |= {node.attr} if node.value.id == "system" else set()
-    return names
-
-
-def test_both_systems_have_what_the_package_uses() -> None:
-    here, there = offered("posix.py"), offered("windows.py")
-    assert {name: here.get(name) for name in used()} == {name: there.get(name) for name in used()}
 
 
 def test_a_guard_ends_a_child_where_the_kernel_does_not() -> None:
