@@ -113,15 +113,13 @@ class ScriptedPolicies(ScriptedNode):
 
     # -- what commands do --------------------------------------------------------------------------
 
-    def _carry_out(self, command: int, first: float, second: float, repetition: int) -> bool:
+    def _carry_out(self, command: int, _: float, second: float, repetition: int) -> bool:
         dialect = self._dialect
-        if command == dialect.MAV_CMD_COMPONENT_ARM_DISARM:
-            self.armed = bool(first)
-        elif command == dialect.MAV_CMD_RLT_TRY:
+        if command == dialect.MAV_CMD_RLT_TRY:
             return self._try(second, repetition)
-        elif command == dialect.MAV_CMD_RLT_CONFIRM:
+        if command == dialect.MAV_CMD_RLT_CONFIRM:
             return self._confirm(second, repetition)
-        elif command == dialect.MAV_CMD_RLT_ROLL_BACK:
+        if command == dialect.MAV_CMD_RLT_ROLL_BACK:
             return self._roll_back(second, repetition)
         return True
 

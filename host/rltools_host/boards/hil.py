@@ -115,7 +115,7 @@ def check_session(
     target = request.target
     board = target.described_board()
     policies = session.policies
-    if policies.executor().armed:
+    if policies.is_armed():
         raise RefusedError(f"the board on {session.description} is armed: disarm it first")
     asked = image.added_inputs_at(identity.fingerprint) or ()
     parity = check_parity(

@@ -96,8 +96,6 @@ class Result:
     counter: int
     evaluation_counter: int  # of counter, what evaluations took
     step: int
-    checkpoint_bytes: int
-    policy_bytes: int
     finished: bool
     state_sha256: str
     is_best: bool = False  # by an evaluation of this state
@@ -130,18 +128,6 @@ class PolicySlot:
     refused_error: int
     refused_reason: int
     refused_at: int
-
-
-@dataclass(frozen=True)
-class ExecutorCounts:
-    """RLT_EXECUTOR."""
-
-    ticks: int
-    early: int
-    late: int
-    missed: int
-    statuses: tuple[int, ...]
-    armed: bool
 
 
 @dataclass(frozen=True)
@@ -210,12 +196,6 @@ def policy_slot_of(message: Message) -> PolicySlot | None:
         for name in ("sha256", "state_sha256")
     }
     return value_of(PolicySlot, message, **hashes)
-
-
-def executor_counts_of(message: Message) -> ExecutorCounts | None:
-    if message.get_type() != "RLT_EXECUTOR":
-        return None
-    return value_of(ExecutorCounts, message, armed=bool(message.armed))
 
 
 def action_of(message: Message) -> Action | None:

@@ -19,11 +19,9 @@ from rltools_host.boards.messages import (
     DROP_REASONS,
     PART_FLOATS,
     Action,
-    ExecutorCounts,
     PolicySlot,
     Progress,
     SlotUse,
-    executor_counts_of,
     mavlink_crc32,
     policy_slot_of,
     refusal,
@@ -129,8 +127,14 @@ class PolicyClient:
         with Exchange(self._connection, "RLT_POLICY_SLOT") as exchange:
             return exchange.ask(request, all_of, "its policies")
 
-    def executor(self) -> ExecutorCounts:
-        return ask(self._connection, "RLT_EXECUTOR", executor_counts_of, "its executor's counts")
+    def is_armed(self) -> bool:
+        """Return whether the board's executor acts on a vehicle: then its policies stay."""
+        return ask(
+            self._connection,
+            "RLT_EXECUTOR",
+            lambda message: bool(message.armed),
+            "its executor's counts",
+        )
 
     def contract(self) -> bytes:
         """Return the contract that the board's policies must be made for (docs/protocol.md,
@@ -150,7 +154,7 @@ class PolicyClient:
             self._files.upload(CANDIDATE_PATH, image, progress)
         except BoardMismatchError:  # which the files cannot explain
             slots = self.slots()
-            if slots.trial is None and not self.executor().armed:
+            if slots.trial is None and not self.is_armed():
                 raise
             raise self._refused("take the policy", slots, accepted=False) from None
         slots = self.slots()
@@ -207,12 +211,6 @@ class PolicyClient:
         self._trial = ANY_TRIAL
         return slots
 
-    def arm(self, armed: bool) -> None:
-        command = self._dialect.MAV_CMD_COMPONENT_ARM_DISARM
-        verb = "arm" if armed else "disarm"
-        if not self._command(command, verb, float(armed)) or self.executor().armed != armed:
-            raise RefusedError(f"the board on {self._name} refuses to {verb}")
-
     def _command(self, command: int, what: str, *parameters: float) -> bool:
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
             return exchange.command(command, what, *parameters)
@@ -220,7 +218,7 @@ class PolicyClient:
     def _refused(self, verb: str, slots: Slots, accepted: bool) -> RefusedError:
         """Return the error for a command without its effect, with the reason as far as the slots
         show it."""
-        if self.executor().armed:
+        if self.is_armed():
             why = "it is armed, disarm it first"
         elif slots.trial is not None:
             left_s = slots.trial.trial_left_ms / 1000.0

@@ -250,7 +250,7 @@ class Push:
         name = self._session.description
         slots = self._policies.slots()
         self._outcome.take(slots)
-        require_free(slots, self._policies.executor().armed, self._request.target, name)
+        require_free(slots, self._policies.is_armed(), self._request.target, name)
         if len(self._image.data) > slots.slot_bytes:
             raise RefusedError(
                 f"{self._image.origin} has {len(self._image.data):,} bytes, a slot of the board on "
@@ -400,8 +400,8 @@ def policies_on(target: PolicyTarget, reads_acting: bool = False) -> BoardPolici
     """Return the policies of the board; nothing there is changed."""
     with policy_session(target, Storage.COPY) as (session, identity):
         slots = session.policies.slots()
-        counts = session.policies.executor()
-        found = BoardPolicies(slots, counts.armed, identity.experiment, identity.device)
+        armed = session.policies.is_armed()
+        found = BoardPolicies(slots, armed, identity.experiment, identity.device)
         if not reads_acting or slots.acting is None:
             return found
         path = POLICY_PATH if slots.trial is None else CANDIDATE_PATH
@@ -418,7 +418,7 @@ def policies_on(target: PolicyTarget, reads_acting: bool = False) -> BoardPolici
         except DamagedFileError as error:
             return replace(found, unread=str(error))
         assumes_safe = bool(image.stated.assumed & SAFE_ACTION_ASSUMED)
-        if assumes_safe and not counts.armed:
+        if assumes_safe and not armed:
             theirs = safe_action_of(session.policies, image)
             assumes_safe = theirs.tobytes() == image.runner.safe_action()[0].tobytes()
         return replace(found, acting=image, assumes_safe=assumes_safe)

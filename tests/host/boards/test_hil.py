@@ -39,7 +39,7 @@ def test_the_policy_that_a_board_has() -> None:
 
 
 def test_an_armed_board_is_left_alone() -> None:
-    board = made(policies=made(executor=lambda: made(armed=True)), description="x")
+    board = made(policies=made(is_armed=lambda: True), description="x")
     request: Any = HilRequest(PolicyTarget("host"), "mine")
     with pytest.raises(RefusedError, match="x is armed: disarm it first"):
         hil.check_session(request, made(), board, made(), lambda *_: None)

@@ -157,23 +157,14 @@ def test_armed_boards_refuse_and_the_sentence_says_so(
     board: ScriptedPolicies, session: BoardSession
 ) -> None:
     board.put(SlotUse.PREVIOUS, NEW, 1)
-    session.policies.arm(True)
+    board.armed = True
     with pytest.raises(RefusedError, match="refuses to roll back: it is armed, disarm it first"):
         session.policies.roll_back(OLD_SHA)
-    session.policies.arm(False)
+    board.armed = False
     session.policies.upload(NEW, NEW_SHA)
     board.armed = True
     with pytest.raises(RefusedError, match="refuses to try the policy: it is armed"):
         session.policies.try_candidate(NEW_SHA, 10.0)
-
-
-def test_a_board_that_does_not_do_what_it_acknowledges(
-    session: BoardSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unarmed = session.policies.executor()
-    monkeypatch.setattr(session.policies, "executor", lambda: unarmed)
-    with pytest.raises(RefusedError, match="refuses to arm"):
-        session.policies.arm(True)
 
 
 def test_a_trial_that_was_dropped_meanwhile(board: ScriptedPolicies, session: BoardSession) -> None:

@@ -350,7 +350,8 @@ def test_an_armed_board_gets_nothing(runs: list[Path], monkeypatch: pytest.Monke
     @contextlib.contextmanager
     def armed_session(place: PolicyTarget) -> Iterator[tuple[BoardSession, Identity]]:
         with policy_session(place) as (session, identity):
-            session.policies.arm(True)
+            arm = session.connection.dialect.MAV_CMD_COMPONENT_ARM_DISARM
+            assert session.policies._command(arm, "arm", 1.0)
             yield session, identity
 
     monkeypatch.setattr(pushing, "policy_session", armed_session)
