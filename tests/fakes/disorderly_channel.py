@@ -97,4 +97,4 @@ def server_in_memory(written: list[bytes]) -> FakeFileServer:
 
 def on(channel: DisorderlyChannel) -> FileTransfer:
     channel.server.clock = channel.clock
-    return FileTransfer(channel, clock=channel.clock)
+    return FileTransfer(channel, channel.clock)

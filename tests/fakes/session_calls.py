@@ -25,8 +25,8 @@ def shorten_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def connect(board: FakeBoard) -> tuple[BoardSession, Identity]:
-    return BoardSession.connect(board.link, DIALECT, board.address, 5.0)
+    return BoardSession.connect(board.link, DIALECT, board.address)
 
 
 def run_to_rest(session: BoardSession) -> list[Event]:
-    return list(session.training.events(idle_s=0.02))
+    return list(session.training.events())

@@ -38,14 +38,14 @@ class SlowChannel:
 
     description = "the board on a slow link"
 
-    def __init__(self, server: FakeFileServer, line: Line, seed: int = 1) -> None:
+    def __init__(self, server: FakeFileServer, line: Line) -> None:
         self.now = 0.0
         self.line = line
         self.is_gone = False
         self.bytes_sent = 0
         server.clock = lambda: self.now
         self._server = server
-        self._chance = random.Random(seed)
+        self._chance = random.Random(1)
         self._free_at = [0.0, 0.0]  # there and back
         self._count = itertools.count()
         self._coming: list[tuple[float, int, bool, bytes]] = []

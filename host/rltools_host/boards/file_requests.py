@@ -11,6 +11,7 @@ from typing import Protocol
 from rltools_host.boards.messages import Opcode, Packet
 from rltools_host.errors import LinkLostError
 
+REPLY_TIMEOUT_S = 1.0
 TICK_S = 1e-6  # less than that is no time to wait for
 # Without anything new for so many times the shortest timeout, and half as often the link's own, the
 # board is taken for lost.
@@ -43,7 +44,7 @@ class Pace:
     """The timeout of requests on this link, and how many it carries at once.
 
     The time after which a request counts as lost is RFC 6298's, from the answers' times, and not
-    below the shortest that is given. It doubles with the second and the third silence, and is
+    below REPLY_TIMEOUT_S. It doubles with the second and the third silence, and is
     LONGEST_S at most. As many requests are pending as are sent in the time of the fastest answer,
     one each SPACING_S: a link without delay has one, and a narrow one is not filled up.
     """
@@ -53,8 +54,7 @@ class Pace:
     LONGEST_S = 10.0
     MAX_DOUBLINGS = 2
 
-    def __init__(self, shortest_s: float) -> None:
-        self._shortest_s = shortest_s
+    def __init__(self) -> None:
         self._mean_s: float | None = None
         self._deviation_s = 0.0
         self._fastest_s = 0.0
@@ -85,11 +85,11 @@ class Pace:
     def usual_s(self) -> float:
         """Return the timeout while the link carries something."""
         estimate = 0.0 if self._mean_s is None else self._mean_s + 4 * self._deviation_s
-        return max(self._shortest_s, min(estimate, self.LONGEST_S))
+        return max(REPLY_TIMEOUT_S, min(estimate, self.LONGEST_S))
 
     @property
     def timeout_s(self) -> float:
-        return min(self.usual_s * self._patience, max(self.LONGEST_S, self._shortest_s))
+        return min(self.usual_s * self._patience, self.LONGEST_S)
 
     @property
     def under_way(self) -> int:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import time
 from collections.abc import Callable, Iterator
 
 from rltools_host.boards.connection import EVERYONE, Connection, MessageQueue
 from rltools_host.boards.file_parts import Keeping, Part
 from rltools_host.boards.file_requests import (
     PATIENCE,
+    REPLY_TIMEOUT_S,
     Channel,
     Pace,
     PendingRequests,
@@ -48,7 +48,6 @@ CONTRACT_PATH = "/contract.bin"
 SAMPLES_PATH = "/samples.u32"
 LARGEST_FILE_BYTES = 1 << 28  # that is taken where nobody knows more; as on the page of `rlt web`
 NETWORK_AND_TARGET_BYTES = 3  # of a FILE_TRANSFER_PROTOCOL message, before its payload
-REPLY_TIMEOUT_S = 1.0
 SESSION_LIMIT_S = 15.0  # that another program may hold the board's sessions: they expire earlier
 BURST_PACKETS = 4096  # of one burst, at most: docs/protocol.md
 UPLOADS = 4  # of one file, each where the board has closed the session of the last one
@@ -67,19 +66,13 @@ class FileTransfer:
     earlier transfer, or to another program's, has other numbers.
     """
 
-    def __init__(
-        self,
-        channel: Channel,
-        reply_timeout_s: float = REPLY_TIMEOUT_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, channel: Channel, clock: Callable[[], float]) -> None:
         self._channel = channel
-        self._reply_timeout_s = reply_timeout_s
         self._clock = clock
         self._sequence = secrets.randbelow(0x10000)
         self._path: str  # of the transfer
         self._deadline: float
-        self._pace = Pace(reply_timeout_s)
+        self._pace = Pace()
         self._under_way = PendingRequests(self._pace, clock)
         self._wish = secrets.randbelow(256)  # the session number that an open asks for
         # Of the transfer; the session has the number that the server's open answered.
@@ -216,7 +209,7 @@ class FileTransfer:
 
     def _wait(self) -> None:
         """Let one reply timeout pass; what arrives meanwhile answers nothing."""
-        until = self._clock() + self._reply_timeout_s
+        until = self._clock() + REPLY_TIMEOUT_S
         while (left_s := until - self._clock()) > 0.0 and self._receive(left_s) is not None:
             pass
 
@@ -403,7 +396,7 @@ class FileTransfer:
 
     def _progressed(self) -> None:
         """Extend the deadline, as something new has come."""
-        patience_s = PATIENCE * max(self._reply_timeout_s, self._pace.usual_s / 2)
+        patience_s = PATIENCE * max(REPLY_TIMEOUT_S, self._pace.usual_s / 2)
         self._deadline = self._clock() + patience_s
 
     def _refused(self, reply: Packet) -> RltError:
@@ -427,9 +420,9 @@ class FileTransfer:
 class FileClient:
     """The files of a board: a FileTransfer over its connection."""
 
-    def __init__(self, connection: Connection, reply_timeout_s: float = REPLY_TIMEOUT_S) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._transfer = FileTransfer(self, reply_timeout_s, connection.clock)
+        self._transfer = FileTransfer(self, connection.clock)
         self._queue: MessageQueue
         self.description = connection.description
 

@@ -30,6 +30,7 @@ from rltools_host.errors import (
 )
 
 QUIET_S = 2.0  # without a report: ask how the board stands
+IDLE_S = 0.1
 GATHER_S = 0.1  # reports that come within this time are taken in together
 STATE_IN_TEXT = "; state "  # of a fault's text: an environment's step is to blame
 GATHER_BYTES = 2048  # as long as they are no more than this: the link's buffers must not fill
@@ -172,12 +173,11 @@ class TrainingClient:
     def events(
         self,
         idle: Callable[[], None] | None = None,
-        idle_s: float = 0.1,
         gather: Callable[[float], None] | None = None,
     ) -> Iterator[Event]:
         """Yield events until training is at rest: the last one is a Result.
 
-        `idle` is called at least every `idle_s` and GATHER_S. `gather`, called with the longest
+        `idle` is called at least every IDLE_S and GATHER_S. `gather`, called with the longest
         time that it may take, waits for more reports to come: a board that is a process on this
         machine may have to share a core with this one, and each awakening takes from its time. A
         lost RLT_RESULT is asked for again. Raises LinkLostError after a long silence,
@@ -188,7 +188,7 @@ class TrainingClient:
         last_sign = connection.clock()  # the last report, or question how the board stands
         while True:
             received_before = connection.bytes_received
-            for event in self.poll(idle_s):
+            for event in self.poll(IDLE_S):
                 last_sign = connection.clock()
                 yield event
                 if isinstance(event, Result):

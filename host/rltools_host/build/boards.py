@@ -175,7 +175,7 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
     """Read the `rltools` section; raise KeyError, TypeError or ValueError where it is wrong."""
     link = section["link"]
     emulator = section.get("emulator")
-    toolchain = load_toolchain(text(section, "toolchain"), TREE.toolchains)
+    toolchain = load_toolchain(text(section, "toolchain"))
     board = Board(
         name=name,
         firmware=text(section, "firmware_of") if "firmware_of" in section else name,

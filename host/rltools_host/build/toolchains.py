@@ -258,15 +258,15 @@ def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
     return Toolchain(name=name, **values)
 
 
-def toolchain_names(directory: Path = TREE.toolchains) -> list[str]:
-    return sorted(path.stem for path in directory.glob("*.json"))
+def toolchain_names() -> list[str]:
+    return sorted(path.stem for path in TREE.toolchains.glob("*.json"))
 
 
 @cache
-def load_toolchain(name: str, directory: Path = TREE.toolchains) -> Toolchain:
-    if name not in toolchain_names(directory):
-        raise unknown_name("toolchain", name, toolchain_names(directory))
-    path = directory / f"{name}.json"
+def load_toolchain(name: str) -> Toolchain:
+    if name not in toolchain_names():
+        raise unknown_name("toolchain", name, toolchain_names())
+    path = TREE.toolchains / f"{name}.json"
     try:
         return parse_toolchain(name, parse_json(path.read_bytes()))
     except (KeyError, TypeError, ValueError) as error:
@@ -276,18 +276,18 @@ def load_toolchain(name: str, directory: Path = TREE.toolchains) -> Toolchain:
         ) from None
 
 
-def list_toolchains(directory: Path = TREE.toolchains) -> list[Toolchain]:
+def list_toolchains() -> list[Toolchain]:
     """Return all toolchains, this machine's own first."""
-    toolchains = [load_toolchain(name, directory) for name in toolchain_names(directory)]
+    toolchains = [load_toolchain(name) for name in toolchain_names()]
     return sorted(toolchains, key=lambda toolchain: not toolchain.native)
 
 
 @cache
-def system_tools(directory: Path = TREE.toolchains) -> dict[str, Tool]:
+def system_tools() -> dict[str, Tool]:
     """Return every tool that some toolchain names, and those of none."""
     found = [
         tool
-        for toolchain in list_toolchains(directory)
+        for toolchain in list_toolchains()
         for tool in (*toolchain.tools, *toolchain.libraries, *toolchain.emulators)
     ]
     return {tool.name: tool for tool in (*found, GIT)}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from disorderly_channel import FILES, DisorderlyChannel, on, server_in_memory
 from fake_files import EXPIRY_S
-from rltools_host.boards.file_requests import PATIENCE, SessionClosedError
-from rltools_host.boards.file_transfer import LARGEST_FILE_BYTES, REPLY_TIMEOUT_S, VAIN_BURSTS
+from rltools_host.boards.file_requests import PATIENCE, REPLY_TIMEOUT_S, SessionClosedError
+from rltools_host.boards.file_transfer import LARGEST_FILE_BYTES, VAIN_BURSTS
 from rltools_host.boards.messages import PACKET_BYTES, Opcode, Packet
 from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError
 

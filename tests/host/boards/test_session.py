@@ -220,7 +220,7 @@ def test_training_among_other_nodes_and_hosts() -> None:
         session.parameters.set(TABLE, {"steps": 300, "report_every": 10})
         session.training.start()
         events: list[Event] = []
-        for event in session.training.events(idle_s=0.02):
+        for event in session.training.events():
             events.append(event)
             if isinstance(event, TrainingProgress) and event.step == 100:
                 session.training.pause()

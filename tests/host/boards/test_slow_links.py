@@ -24,20 +24,20 @@ TERMINAL = Line(bytes_per_s=1e6, delay_s=0.1, room=4096.0)
 STATE = "5" * 64
 
 
-def channel_over(line: Line, seed: int = 1, content: bytes = CONTENT) -> SlowChannel:
+def channel_over(line: Line, content: bytes = CONTENT) -> SlowChannel:
     def take(data: bytes) -> None:
         written.append(data)
 
     written: list[bytes] = []
     server = FakeFileServer(lambda _: content, lambda _: True, take)
     server.burst_packets = 4096  # as our boards
-    channel = SlowChannel(server, line, seed)
+    channel = SlowChannel(server, line)
     channel.written = written  # type: ignore[attr-defined]
     return channel
 
 
 def on(channel: SlowChannel) -> FileTransfer:
-    return FileTransfer(channel, clock=channel.clock)
+    return FileTransfer(channel, channel.clock)
 
 
 @pytest.mark.parametrize(

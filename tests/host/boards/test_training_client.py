@@ -36,8 +36,8 @@ def progress(step: int, counter: int = 0) -> Any:
     return DIALECT.MAVLink_rlt_progress_message(counter, step, 9, 0, 0, nan, nan, metrics)
 
 
-def result_message(step: int, state: int = State.FINISHED) -> Any:
-    return DIALECT.MAVLink_rlt_result_message(0, 0, step, 1, 1, state, [0] * 32)
+def result_message(step: int) -> Any:
+    return DIALECT.MAVLink_rlt_result_message(0, 0, step, 1, 1, State.FINISHED, [0] * 32)
 
 
 def acknowledgement(command: int, result: int = 0) -> Any:

@@ -36,8 +36,8 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def run_in_repository(*arguments: str, experiment: str = EXPERIMENT) -> str:
-    code, output = firmware.run_platformio(arguments, experiment)
+def run_in_repository(*arguments: str) -> str:
+    code, output = firmware.run_platformio(arguments, EXPERIMENT)
     assert code == 0, output
     return output
 
