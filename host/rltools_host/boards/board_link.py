@@ -10,7 +10,6 @@ import contextlib
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,6 +25,8 @@ from rltools_host.boards.transport import (
     Link,
     ProcessLink,
     SocketLink,
+    ending_with_line,
+    last_line,
     open_link,
 )
 from rltools_host.build import tools
@@ -174,19 +175,14 @@ class Emulator:
         """Describe how the emulator ended."""
         if self._reached_limit:
             return f"its time limit of {self._limit_s:g} s was reached (--time-limit)"
-        text = ending(self._process)
-        if lines := self._text().decode(errors="replace").strip().splitlines():
-            text += f' and wrote "{lines[-1]}"'
-        return text
+        return ending_with_line(self._process, self._output)
 
     def wait(self) -> None:
         """Return when the emulator has ended by itself."""
         self._process.wait()
 
-    def has_ended(self, within_s: float) -> bool:
-        """Wait up to this time, and return whether the emulator has ended."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(within_s)
+    @property
+    def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def close(self) -> None:
@@ -214,7 +210,7 @@ class Emulator:
         deadline = time.monotonic() + min(START_LIMIT_S, self._limit_s)
 
         def is_awaited() -> bool:
-            return self._process.poll() is None and time.monotonic() < deadline
+            return not self.has_ended and time.monotonic() < deadline
 
         if self.port:
             while is_awaited():
@@ -228,19 +224,12 @@ class Emulator:
             self.connection = listener.accept(is_awaited)
             if self.connection is not None:
                 return
-        if self._process.poll() is None:
+        if not self.has_ended:
             raise PortError(f"{self._name} has not connected within {START_LIMIT_S:g} s: try again")
-        lines = self._text().decode(errors="replace").strip().splitlines()
         raise PortError(
-            f"{self._name} did not start: {lines[-1] if lines else ending(self._process)}; "
+            f"{self._name} did not start: {last_line(self._output) or ending(self._process)}; "
             f"see `{command_line('doctor')}`"
         )
-
-    def _text(self) -> bytes:
-        if self._output.closed:
-            return b""
-        self._output.seek(0)
-        return self._output.read()
 
 
 def emulator_command(
@@ -399,7 +388,7 @@ class EmulatedLink(SocketLink):
 
     def read(self, timeout_s: float) -> bytes:
         data = super().read(timeout_s)
-        if self.emulator.has_ended(0.0):  # whatever another program sends in its place
+        if self.emulator.has_ended:  # whatever another program sends in its place
             raise self._lost(None)
         return data
 

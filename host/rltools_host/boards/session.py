@@ -272,7 +272,7 @@ class BoardSession:
         self.parameters = ParameterClient(connection)
         self.files = FileClient(connection)
         self.policies = PolicyClient(connection, self.files)
-        self.training = TrainingClient(connection, self.node.identity, self.files)
+        self.training = TrainingClient(connection, self.files)
 
     @classmethod
     def connect(

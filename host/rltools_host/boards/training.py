@@ -39,11 +39,8 @@ GATHER_BYTES = 2048  # as long as they are no more than this: the link's buffers
 class TrainingClient:
     """The client that commands a board that trains, and receives its reports."""
 
-    def __init__(
-        self, connection: Connection, identity: Callable[[], Identity], files: FileClient
-    ) -> None:
+    def __init__(self, connection: Connection, files: FileClient) -> None:
         self._connection = connection
-        self._ask_identity = identity
         self._files = files
         self._queue = connection.open_queue(
             "RLT_PROGRESS", "RLT_EVALUATION", "RLT_RESULT", "RLT_IDENTITY", "STATUSTEXT"
@@ -115,7 +112,7 @@ class TrainingClient:
         """Put a checkpoint into the board's memory, which verifies it and is then paused."""
         with Exchange(self._connection) as exchange:
             self._files.upload(CHECKPOINT_PATH, image, progress)
-            if self._ask_identity().state not in (State.PAUSED, State.FINISHED):
+            if self._state() not in (State.PAUSED, State.FINISHED):
                 exchange.because()
                 raise DamagedFileError(
                     f"the board on {self._connection.description} refuses the checkpoint: "
@@ -133,7 +130,7 @@ class TrainingClient:
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
             if exchange.command(command, verb, *parameters):
                 return
-            state = self._ask_identity().state
+            state = self._state()
             if exchange.sent > 1 and state in states:
                 return  # the first one was carried out, and its acknowledgement lost
             name = State.NAMES[state] if state < len(State.NAMES) else f"in state {state}"
@@ -141,6 +138,10 @@ class TrainingClient:
                 f"the board on {self._connection.description} is {name} and refuses to {verb}: "
                 f"reset it, then try again{exchange.because()}"
             )
+
+    def _state(self) -> int:
+        """Return the board's present state."""
+        return ask(self._connection, "RLT_IDENTITY", identity_of, "its identity").state
 
     def _forget_identity(self) -> None:
         """Drop the messages from before the board obeyed a command.

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 from rltools_host.errors import LinkLostError, PortError
@@ -280,11 +281,23 @@ class ProcessLink(SocketLink):
         self._output.close()
 
     def _lost(self, _: OSError | None) -> LinkLostError:
-        text = f"lost {self.description}: {ending(self._process)}"
-        self._output.seek(0)
-        if lines := self._output.read().decode(errors="replace").strip().splitlines():
-            text += f' and wrote "{lines[-1]}"'
-        return LinkLostError(text)
+        return LinkLostError(
+            f"lost {self.description}: {ending_with_line(self._process, self._output)}"
+        )
+
+
+def ending_with_line(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
+    """Describe how a program ended, with the last line that it has written."""
+    line = last_line(output)
+    return ending(process) + (f' and wrote "{line}"' if line else "")
+
+
+def last_line(output: IO[bytes]) -> str:
+    """Return the last line that a program has written; empty without one."""
+    if output.closed:
+        return ""
+    output.seek(0)
+    return output.read().decode(errors="replace").strip().rpartition("\n")[2]
 
 
 def open_link(port: str, baud: int = DEFAULT_BAUD) -> Link:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rltools_host.boards.connection import Connection
 from rltools_host.boards.file_transfer import FileClient
 from rltools_host.boards.messages import State, TrainingProgress
-from rltools_host.boards.session import NodeClient
 from rltools_host.boards.training import TrainingClient
 from rltools_host.errors import BrokenEnvironmentError, TrainingFaultError
 from scripted_link import BOARD, ScriptedLink
@@ -27,7 +26,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def scripted() -> tuple[ScriptedLink, TrainingClient]:
     link = ScriptedLink(DIALECT)
     connection = Connection(link, DIALECT, BOARD, link.clock)
-    return link, TrainingClient(connection, NodeClient(connection).identity, FileClient(connection))
+    return link, TrainingClient(connection, FileClient(connection))
 
 
 def progress(step: int, counter: int = 0) -> Any:
