@@ -12,7 +12,7 @@ import pytest
 
 from policy_samples import sample_images
 from rltools_host.boards.hil_inputs import make_inputs
-from rltools_host.boards.messages import EXECUTOR_STATUSES, Action
+from rltools_host.boards.messages import Action
 from rltools_host.boards.observations import MESSAGES_UNDER_WAY
 from rltools_host.boards.parity import (
     Expected,
@@ -26,7 +26,6 @@ from rltools_host.boards.policies import Tick
 from rltools_host.build.cmake import load_dialect
 from rltools_host.errors import LinkLostError
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.tree import TREE
 from scripted_infer import ScriptedInfer
 
 COUNT = 60
@@ -262,10 +261,3 @@ def test_a_lost_answer_begins_the_scenario_anew(board: ScriptedInfer, image: Pol
     board.copies = lambda _: 0
     with pytest.raises(LinkLostError, match="an action"):
         board.client.act_through(ticks)
-
-
-def test_statuses_are_those_of_the_core() -> None:
-    header = TREE.root / "lib/rltools/include/rltools/policy/executor.h"
-    text = header.read_text().partition("enum class ExecutorStatus")[2].partition("};")[0]
-    names = [line.strip().split(",")[0] for line in text.splitlines()[1:] if "," in line]
-    assert names == list(EXECUTOR_STATUSES)

@@ -226,9 +226,9 @@ def test_the_answer_to_another_observation_is_passed_over(
 
 
 def enumerators(name: str) -> list[str]:
-    """Return the names of an enumeration in policy/slots.h or policy/format.h."""
+    """Return the names of an enumeration in a header of policy/."""
     folder = TREE.include / "rltools" / "policy"
-    source = "".join((folder / file).read_text() for file in ("slots.h", "format.h"))
+    source = "".join((folder / file).read_text() for file in ("slots.h", "format.h", "executor.h"))
     body = re.search(rf"enum class {name} : std::uint8_t {{(.*?)}};", source, re.DOTALL)
     assert body is not None
     return re.findall(r"\w+", re.sub(r"//.*", "", body.group(1)))
@@ -238,3 +238,4 @@ def test_names_are_those_of_the_boards() -> None:
     assert list(messages.POLICY_REASONS) == enumerators("PolicyReason")
     assert list(messages.SLOT_ERRORS) == enumerators("SlotError")
     assert list(messages.DROP_REASONS) == enumerators("DropReason")
+    assert list(messages.EXECUTOR_STATUSES) == enumerators("ExecutorStatus")
