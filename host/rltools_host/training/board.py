@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs, to_builtins
 
@@ -42,7 +43,6 @@ from rltools_host.runs.contents import Best, Memory, Row, Run, RunDocument, Sess
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import (
-    Revision,
     git_revision,
     machine,
     package_versions,
@@ -110,19 +110,6 @@ def open_board(plan: Plan) -> Link:
 Transfer = Callable[[str], Callable[[int, int], None]]  # what is on its way -> its progress
 
 
-@dataclass(frozen=True)
-class FetchedState:
-    """The training state of a board at rest, as the files of a save."""
-
-    step: int
-    state_sha256: str
-    files: Mapping[str, bytes]
-
-    @property
-    def policy(self) -> bytes:
-        return self.files[POLICY_FILE]
-
-
 def put_on_board(session: BoardSession, checkpoint: Checkpoint, transfer: Transfer) -> None:
     """Send the checkpoint to the board; raise RefusedError unless it then states the same
     hash."""
@@ -158,9 +145,9 @@ def fetch(
     versions: Mapping[str, str],
     transfer: Transfer,
     keeping: Keeping | None = None,
-) -> FetchedState:
-    """Fetch the checkpoint and the policy of the result's state; `keeping` keeps their parts until
-    the save is whole."""
+) -> dict[str, bytes]:
+    """Fetch the checkpoint and the policy of the result's state, as the files of a save; `keeping`
+    keeps their parts until the save is whole."""
     max_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
     image = session.files.download(
         CHECKPOINT_PATH,
@@ -185,8 +172,7 @@ def fetch(
             f"{plan.load_command}"
         )
     policy = fetch_policy(session, result, transfer("fetching the policy"), keeping)
-    files = {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors), POLICY_FILE: policy}
-    return FetchedState(result.step, state_sha256, files)
+    return {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors), POLICY_FILE: policy}
 
 
 def fetch_policy(
@@ -205,13 +191,9 @@ def fetch_policy(
     return policy
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What trains: sources, machine and packages, as run.json has them."""
-
-    revision: Revision = field(default_factory=git_revision)
-    machine: Mapping[str, str | int | None] = field(default_factory=machine)
-    versions: Mapping[str, str] = field(default_factory=package_versions)
+def origin_now() -> Mapping[str, Any]:
+    """Return what trains: sources, machine and packages, as the fields of run.json."""
+    return {**git_revision(), "host": machine(), "versions": package_versions()}
 
 
 def run_at_start(
@@ -220,11 +202,9 @@ def run_at_start(
     port: str,
     sources: str,
     earlier: Run,
-    origin: Origin | None = None,
+    origin: Mapping[str, Any],
 ) -> Run:
-    """Return what is known before training begins, added to the `earlier` content of run.json.
-    `origin` is that of now, unless it is given."""
-    origin = origin or Origin()
+    """Return what is known before training begins, added to the `earlier` content of run.json."""
     session = Session(
         started=timestamp(),
         board=plan.board.name,
@@ -249,10 +229,8 @@ def run_at_start(
         seed=plan.seed,
         steps=plan.steps,
         hyperparameters=plan.hyperparameters,
-        **origin.revision,
+        **origin,
         identity=typed(asdict(identity), StatedIdentity),
-        host={**origin.machine},
-        versions={**origin.versions},
         memory=typed(memory, list[Memory]),
         sessions=[*earlier.sessions, session],
         safe_action=list(description.environment.get("safe_action", [])),
@@ -262,13 +240,12 @@ def run_at_start(
     )
 
 
-def view_of(
-    plan: Plan, folder: RunFolder, clock: Callable[[], float], metric_names: Sequence[str]
-) -> TrainingView:
+def view_of(plan: Plan, folder: RunFolder, metric_names: Sequence[str]) -> TrainingView:
     """Return the view of a screen, with what is known of the run already."""
     names = plan.description.name, plan.board.name
+    first = plan.first_step
     view = TrainingView(
-        *names, plan.seed, plan.steps, folder.path, plan.first_step, clock, metric_names
+        *names, plan.seed, plan.steps, folder.path, first, metric_names=metric_names
     )
     if plan.resumed is not None:
         for row in plan.resumed.read_metrics():
@@ -341,6 +318,13 @@ def summary(plan: Plan, folder: RunFolder, result: Result, host_cpu_s: float) ->
     }
 
 
+def train_s_before(run: Run, step: int, rows: Sequence[Row]) -> float:
+    """Return the seconds of training up to the checkpoint that a run resumes from."""
+    if run.checkpoint_step == step:
+        return run.checkpoint_train_s or 0.0
+    return max((float(row["time_s"]) for row in rows), default=0.0)
+
+
 def guest_instructions(sessions: Sequence[Session]) -> int | None:
     """Return the instructions of all sessions; None if a board measured time instead."""
     counts = [session.guest_instructions for session in sessions]
@@ -373,10 +357,9 @@ class BestPolicy:
             image = read_limited(path, MAX_POLICY_BYTES, save.parent)
         except FileNotFoundError:
             return
-        except OSError as error:
-            raise DamagedFileError(f"cannot read {path}: {error.strerror or error}") from None
-        except ValueError as error:
-            raise DamagedFileError(f"{path} is damaged: {error}") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DamagedFileError(f"cannot read {path}: {reason}") from None
         step = step_of_policy(image)
         found = [row for row in rows if row.get("kind") == "evaluation" and row["step"] == step]
         if not found:

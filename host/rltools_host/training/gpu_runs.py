@@ -12,11 +12,12 @@ import math
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
@@ -56,10 +57,11 @@ from rltools_host.runs.saves import (
 from rltools_host.training import faults
 from rltools_host.training.board import (
     BestPolicy,
-    Origin,
     checkpoint_of,
+    origin_now,
     run_at_start,
     run_in_state,
+    train_s_before,
 )
 from rltools_host.training.metrics_log import ReportLog, last_evaluation
 from rltools_host.training.parallel_runs import Next
@@ -82,7 +84,6 @@ from rltools_host.training.progress import (
     Screen,
 )
 from rltools_host.training.run import train
-from rltools_host.training.training_time import train_s_before
 
 VERIFIED = 2  # runs of a group that are trained here as well
 LEFT_BYTES = 256 * 1024 * 1024  # of the GPU's memory, for its driver and other programs
@@ -363,7 +364,7 @@ class GpuRuns:
         self._left = dict[str, int]()  # to verify, by experiment
         self._stopped: set[Path] = set()
         self._is_pausing = False
-        self._origin = Origin()
+        self._origin = origin_now()
 
     def stop(self, members: Sequence[Member]) -> None:
         """Pause these runs."""
@@ -587,7 +588,13 @@ def notes_of(agent: Agent, gpu: str, others: int) -> list[StatusText]:
 
 
 def save(
-    agent: Agent, fetched: Fetched, gpu: Gpu, train_s: float, origin: Origin, *, completes: bool
+    agent: Agent,
+    fetched: Fetched,
+    gpu: Gpu,
+    train_s: float,
+    origin: Mapping[str, Any],
+    *,
+    completes: bool,
 ) -> None:
     """Save an agent in the folder of its run, which is begun where necessary."""
     plan = agent.plan
@@ -642,7 +649,7 @@ def append_reports(agent: Agent, folder: RunFolder, first_step: int | None) -> N
         raise log.disk_error
 
 
-def open_folder(agent: Agent, gpu: Gpu, origin: Origin) -> RunFolder:
+def open_folder(agent: Agent, gpu: Gpu, origin: Mapping[str, Any]) -> RunFolder:
     """Create the folder of a run, or begin a session in that of a paused one; lock it."""
     plan = agent.plan
     sources = plan.sources
@@ -664,7 +671,7 @@ def open_folder(agent: Agent, gpu: Gpu, origin: Origin) -> RunFolder:
     return folder
 
 
-def started(plan: Plan, gpu: Gpu, sources: Sources, earlier: Run, origin: Origin) -> Run:
+def started(plan: Plan, gpu: Gpu, sources: Sources, earlier: Run, origin: Mapping[str, Any]) -> Run:
     """Return run.json of a run whose session begins on the GPU."""
     sizes = plan.description.bytes_of
     identity = Identity(

@@ -19,6 +19,7 @@ from rltools_host.errors import (
     EnvironmentLostError,
     Interrupted,
     LinkLostError,
+    RltError,
     TrainingFaultError,
 )
 from rltools_host.interruption import Interruption
@@ -34,13 +35,14 @@ from rltools_host.training.board import (
     build_program,
     fetch,
     open_board,
+    origin_now,
     put_on_board,
     run_at_start,
     run_in_state,
     summary,
+    train_s_before,
     view_of,
 )
-from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk
 from rltools_host.training.held_run import held_step, unheard
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import (
@@ -52,11 +54,6 @@ from rltools_host.training.plan import (
     require_many,
 )
 from rltools_host.training.progress import Screen, TrainingView
-from rltools_host.training.training_time import (
-    TimeInTraining,
-    share_of_evaluations,
-    train_s_before,
-)
 from rltools_host.tree import near_path
 
 # A run is saved at least this often: a power failure may cost so much time in training.
@@ -104,23 +101,48 @@ def train(
             return run.train(make_screen)
 
 
+def state_after(error: BaseException) -> str:
+    """Return the state in run.json of a run that ended with this error."""
+    if isinstance(error, LinkLostError):
+        return "link lost"
+    if isinstance(error, TrainingFaultError):
+        return "fault"
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+
+
+class TimeInTraining:
+    """The time of training in this session, and the processor time of this process."""
+
+    def __init__(self) -> None:
+        self._began = self._cpu_began = 0.0  # to train; the rests are left out by moving them
+        self.seconds = 0.0  # by the last look
+        self.cpu_s = 0.0  # of this process, by the last rest
+
+    def start(self) -> None:
+        """Start or continue the clock."""
+        self._began = time.monotonic() - self.seconds
+        self._cpu_began = time.process_time() - self.cpu_s
+
+    def look(self) -> None:
+        self.seconds = time.monotonic() - self._began
+
+    def stop(self) -> None:
+        """Stop the clock."""
+        self.look()
+        self.cpu_s = time.process_time() - self._cpu_began
+
+
 class TrainingRun:
     """One session of training: from start or resumption to the end, a pause or an error."""
 
     def __init__(
-        self,
-        plan: Plan,
-        session: BoardSession,
-        identity: Identity,
-        interruption: Interruption,
-        clock: Callable[[], float] = time.monotonic,
+        self, plan: Plan, session: BoardSession, identity: Identity, interruption: Interruption
     ) -> None:
         self._plan = plan
         self._session = session
         self._identity = identity
         self._interruption = interruption
-        self._clock = clock
-        self._time = TimeInTraining(clock)
+        self._time = TimeInTraining()
         self._train_s_before = 0.0
         self._evaluation_s = 0.0  # of the time in training, up to the last save
         self._saves = saves.SavesOnTheWay()
@@ -151,7 +173,7 @@ class TrainingRun:
                 plan.request.wandb,
                 self._rows_before,
             )
-            view = view_of(plan, self._folder, self._clock, self._metric_names)
+            view = view_of(plan, self._folder, self._metric_names)
             self._screen = make_screen_of(view)
             try:
                 result = self._train_to_rest(view)
@@ -167,10 +189,8 @@ class TrainingRun:
             if hasattr(self, "_reports"):
                 self._reports.close()
             self._folder.close()
-        if self._reports.disk_error is not None:
-            raise stopped_by_disk(self._plan, self._folder, self._reports.disk_error, result)
-        if not result.finished:
-            raise paused(plan, self._folder, result, self._notes.failure(), self._document(result))
+        if self._reports.disk_error is not None or not result.finished:
+            raise self._stopped(result)
         return self._document(result)
 
     def _train_to_rest(self, view: TrainingView) -> Result:
@@ -180,9 +200,9 @@ class TrainingRun:
         result = result or self._begin(view)
         while not self._is_to_rest(result) and (self._asked_to_pause or result.is_best):
             if self._asked_to_pause or self._is_save_due():
-                began = self._clock()
+                began = time.monotonic()
                 self._save(result, "training")
-                self._saves.saved(self._time.seconds, self._clock() - began)
+                self._saves.saved(self._time.seconds, time.monotonic() - began)
                 self._asked_to_pause = False
             else:
                 self._best.fetch(session, result)
@@ -270,16 +290,17 @@ class TrainingRun:
 
     def _save(self, result: Result, state: str) -> None:
         """Fetch the checkpoint and the policies, verify them, and save them in one step."""
-        self._evaluation_s = self._time.seconds * share_of_evaluations(result)
+        share = result.evaluation_counter / result.counter if result.counter else 0.0
+        self._evaluation_s = self._time.seconds * min(1.0, share)
         versions = checkpoint_versions(self._folder.content)
         keeping = Keeping(self._folder.path, result.state_sha256)
-        fetched = fetch(self._session, self._plan, result, versions, self._transfer, keeping)
-        self._best.fetch(self._session, result, fetched.policy)
+        files = fetch(self._session, self._plan, result, versions, self._transfer, keeping)
+        self._best.fetch(self._session, result, files[saves.POLICY_FILE])
         self._screen.activity("")
         run = self._run_in(state)
         run = structs.replace(run, best=self._best.best, checkpoint_train_s=run.train_s)
-        files = {**fetched.files, **self._best.files}
-        self._folder.commit(fetched.step, fetched.state_sha256, files, run)
+        files |= self._best.files
+        self._folder.commit(result.step, result.state_sha256, files, run)
         remove_parts(self._folder.path)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
@@ -364,7 +385,8 @@ class TrainingRun:
 
     def _run_at_start(self, earlier: Run, sources: Sources) -> Run:
         port = self._session.description
-        return run_at_start(self._plan, self._identity, port, sources.name, earlier)
+        now = origin_now()
+        return run_at_start(self._plan, self._identity, port, sources.name, earlier, now)
 
     def _run_in(self, state: str, fault: str = "") -> Run:
         """Return run.json for this state of training, with what is known by now."""
@@ -394,6 +416,21 @@ class TrainingRun:
 
     # -- the end -----------------------------------------------------------------------------------
 
+    def _stopped(self, result: Result) -> RltError:
+        """Return the error of a run that is saved, but has not finished, or lacks reports."""
+        command = self._plan.resume_command(self._folder.path)
+        at = f"paused at step {result.step:,} of {self._plan.steps:,}, checkpoint saved"
+        if (full := self._reports.disk_error) is not None:
+            if result.finished:
+                without = "the run has finished and is saved without its reports"
+                return DiskError(f"{full.cause}; {without}")
+            return full.then(f"go on with `{command}`", at)
+        lost = self._notes.failure()
+        kind = EnvironmentLostError if lost else Interrupted
+        error: RltError = kind(f"{lost}{'; ' if lost else ''}{at}; go on with `{command}`")
+        error.details = {**self._document(result), "state": "paused", "resume": command}
+        return error
+
     def _end_badly(self, error: BaseException) -> BaseException:
         """Keep the data received, write to run.json how the run ended, and return the error with
         its remedy."""
@@ -422,8 +459,17 @@ class TrainingRun:
         return error
 
     def _remedy(self, before: str = "", changes: Mapping[str, float] | None = None) -> str:
-        has_begun = self._training_began is not None
-        return remedy(self._plan, self._folder, before, changes, has_begun=has_begun)
+        """Return a clause with the command that resumes from the newest save, with these changes,
+        or from the board's state; empty if there is neither."""
+        plan, folder = self._plan, self._folder
+        for save in saves.saves_to_resume(folder.path, folder.content):
+            if (save / saves.CHECKPOINT_FILE).is_file():
+                command = plan.resume_command(folder.path, changes)
+                return f"{before}go on from step {saves.step_of(save):,} with `{command}`"
+        if plan.is_lasting and self._training_began is not None:
+            command = plan.resume_command(folder.path)
+            return f"{before}as long as the board stays on, go on with `{command}`"
+        return ""
 
     def _document(self, result: Result) -> RunDocument:
         document = summary(self._plan, self._folder, result, self._time.cpu_s)

@@ -18,11 +18,10 @@ from rltools_host.boards.messages import Identity
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.board import run_at_start, run_in_state
+from rltools_host.training.board import origin_now, run_at_start, run_in_state, train_s_before
 from rltools_host.training.metrics_log import last_evaluation
 from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.progress import TrainingView
-from rltools_host.training.training_time import train_s_before
 from run_folders import change
 from training_bench import Bench, installed_bench
 
@@ -153,7 +152,8 @@ def go_on(path: Path) -> None:
         view.take_row(row)
     evaluation = last_evaluation(rows)
     before = train_s_before(folder.content, plan.first_step, rows)
-    begun = run_at_start(plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.content)
+    name, now = "sources-0123456789ab.tar.gz", origin_now()
+    begun = run_at_start(plan, IDENTITY, "a port", name, folder.content, now)
     folder.write(plan.with_resumed_save(begun))
     session = folder.content.sessions[-1]
     folder.write(run_in_state(folder.content, "paused", 150, before + 1.0, evaluation, session))
