@@ -349,8 +349,8 @@ class GpuRuns:
         interruption: Interruption,
         ended: Callable[[Member], None],
         at_once: int,
-        reported: Callable[[Member], None] = lambda _: None,
-        verified: int | None = None,
+        reported: Callable[[Member], None],
+        verified: int | None,
     ) -> None:
         """Prepare to train so many runs at once, if they fit. `ended` is called with each run that
         has ended, `reported` some times a second; `verified` of each experiment are trained here as

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from msgspec import structs
 
@@ -40,7 +40,7 @@ from rltools_host.training.group_plan import (
     resume_group,
     shared_request,
 )
-from rltools_host.training.parallel_runs import ParallelRuns, Runs, RunsInTurn
+from rltools_host.training.parallel_runs import ParallelRuns, RunProcess, RunsInTurn
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import (
     FAILED,
@@ -54,6 +54,9 @@ from rltools_host.training.progress import (
 )
 from rltools_host.training.ray_cluster import RayCluster
 from rltools_host.tree import command_line, near_path
+
+if TYPE_CHECKING:
+    from rltools_host.training.gpu_runs import GpuRuns
 
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
 WRITE_EVERY_S = 1.0  # group.json, which has a thousand runs and more, while they end
@@ -109,6 +112,26 @@ def jobs_on(cluster: RayCluster | None, plan: Plan, given: int | None) -> int:
     if cluster is not None and given is None:
         return cluster.jobs(plan.request.threads)
     return jobs_of(plan, given)
+
+
+def runs_of(
+    plan: Plan,
+    cluster: RayCluster | None,
+    jobs: int,
+    scratch: Path,
+    screen: GroupScreen,
+    interruption: Interruption,
+    ended: Callable[[Member], None],
+    reported: Callable[[Member], None] = lambda _: None,
+    verified: int | None = None,
+) -> ParallelRuns | GpuRuns:
+    """Return what trains the runs of a group: a GPU, or processes of this machine or a cluster."""
+    if plan.board.is_gpu:
+        from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
+
+        return GpuRuns(screen, interruption, ended, jobs, reported, verified)
+    start = RunProcess if cluster is None else cluster.start
+    return ParallelRuns(jobs, scratch, screen, interruption, ended, reported, start)
 
 
 @contextlib.contextmanager
@@ -247,20 +270,11 @@ class GroupTraining:
         title, board = self._group.title, self._plan.board.name
         screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
         try:
-            if self._plan.board.is_gpu:
-                from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
-
-                runs: Runs = GpuRuns(
-                    *(screen, self._interruption, self._ended, self._jobs),
-                    verified=self._asked.verify,
-                )
-            elif self._make_env is not None:
-                runs = RunsInTurn(screen, self._interruption, self._ended)
-            else:
-                start = None if self._cluster is None else self._cluster.start
-                runs = ParallelRuns(
-                    self._jobs, scratch, screen, self._interruption, self._ended, start=start
-                )
+            if self._make_env is not None:
+                RunsInTurn(screen, self._interruption, self._ended).train(self._next)
+                return
+            how = (self._plan, self._cluster, self._jobs, scratch, screen, self._interruption)
+            runs = runs_of(*how, self._ended, verified=self._asked.verify)
             runs.train(self._next)
         finally:
             screen.close()
@@ -309,17 +323,7 @@ class GroupTraining:
 
     def _update(self, state: str) -> None:
         self._written_at = time.monotonic()
-        content = self._group.content
-        ended = content.ended if state == "training" else timestamp()
-        self._group.write(
-            structs.replace(
-                content,
-                state=state,
-                ended=ended,
-                runs=figures_of(self._members),
-                summary=summary_of(self._group, self._members),
-            )
-        )
+        write_state(self._group, self._members, state)
 
     def _document(self) -> GroupDocument:
         return group_document(self._group, self._plan, self._members, self._jobs)
@@ -361,6 +365,20 @@ def figures_of(members: Sequence[Member]) -> list[Figures]:
     """Return the entries of group.json for its runs."""
     figures: list[Figures] = plain_json([member.figures() for member in members])
     return figures
+
+
+def write_state(group: GroupFolder, members: Sequence[Member], state: str) -> None:
+    """Write to group.json how the group and its runs stand."""
+    content = group.content
+    group.write(
+        structs.replace(
+            content,
+            state=state,
+            ended=content.ended if state == "training" else timestamp(),
+            runs=figures_of(members),
+            summary=summary_of(group, members),
+        )
+    )
 
 
 def summary_of(group: GroupFolder, members: Sequence[Member]) -> list[Figures]:

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.build import cmake
@@ -59,25 +59,8 @@ REPORT_S = 0.2  # between the lines of a process
 TURN_S = 0.2
 QUITTING_S = 10.0  # for a run that is to end
 LONGEST_READ = 65536
-Say = Callable[[RunReport | RunEnd], None]
+Say = Callable[[RunReport], None]
 Next = Callable[[], tuple[Member, TrainingRequest] | None]
-
-
-class Runs(Protocol):
-    """A way to train the runs of a group."""
-
-    def train(self, next_run: Next) -> None:
-        """Train the next run whenever there is room, until there is none, or to a pause."""
-
-
-class StoppableRuns(Runs, Protocol):
-    """A way in which runs can be paused meanwhile."""
-
-    def stop(self, members: Sequence[Member]) -> None:
-        """Pause these runs."""
-
-    def pause(self, why: str) -> None:
-        """Pause the runs in training, and start no other. `why` is shown."""
 
 
 # -- the process of a run --------------------------------------------------------------------------
@@ -128,22 +111,21 @@ class ReportingScreen(Screen):
         self._say(report)
 
 
-def train_and_report(request: TrainingRequest, say: Say, signals: Sequence[int] = SIGNALS) -> int:
-    """Train one run, which `signals` pause; return the exit code of `rlt train`."""
-    end = RunEnd(FINISHED)
+def train_and_report(
+    request: TrainingRequest, say: Say, signals: Sequence[int] = SIGNALS
+) -> RunEnd:
+    """Train one run, which `signals` pause; return its end, with the exit code of `rlt train`."""
     try:
         train(request, lambda view: ReportingScreen(view, say), signals)
     except (Interrupted, KeyboardInterrupt) as error:  # the latter where it has not begun to train
         saved = getattr(error, "details", {}).get("state") == "paused"
-        end = RunEnd(PAUSED if saved else WAITING, Interrupted.exit_code)
+        return RunEnd(PAUSED if saved else WAITING, Interrupted.exit_code)
     except RltError as error:
-        end = RunEnd(FAILED, error.exit_code, str(error))
+        return RunEnd(FAILED, error.exit_code, str(error))
     except Exception as error:
         traceback.print_exc()
-        text = f"internal error ({type(error).__name__}: {error})"
-        end = RunEnd(FAILED, 1, text)
-    say(end)
-    return end.exit_code
+        return RunEnd(FAILED, 1, f"internal error ({type(error).__name__}: {error})")
+    return RunEnd(FINISHED)
 
 
 def main() -> int:
@@ -154,18 +136,38 @@ def main() -> int:
 
     cmake.announce = lambda _: say({"activity": COMPILING})
 
-    def say(report: RunReport | RunEnd) -> None:
-        document = asdict(report) if isinstance(report, RunEnd) else report
+    def say(report: Any) -> None:
         with contextlib.suppress(OSError):
-            print(json.dumps(plain_json(document)), file=stream, flush=True)
+            print(json.dumps(plain_json(report)), file=stream, flush=True)
 
     # SIGINT is none of those that pause. Of two that have come, Python takes SIGINT first.
     with Interruption(CHILD_SIGNALS):  # closes what was opened
         request = pickle.loads(Path(sys.argv[1]).read_bytes())
-        return train_and_report(request, say, CHILD_SIGNALS)
+        end = train_and_report(request, say, CHILD_SIGNALS)
+        say(asdict(end))
+        return end.exit_code
 
 
 # -- the command -----------------------------------------------------------------------------------
+
+
+def start_run(job: Path, request: TrainingRequest, project: Path) -> subprocess.Popen[bytes]:
+    """Start the process of a run, with the request in the file `job` and a log beside it."""
+    job.write_bytes(pickle.dumps(request))
+    with job.with_suffix(".log").open("wb") as errors:
+        return start_child(
+            [sys.executable, "-I", __file__, str(job)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            environment={VARIABLE: str(project)},
+        )
+
+
+def last_words(process: subprocess.Popen[bytes], job: Path) -> str:
+    """Return how a run's process ended, with the last line of its log."""
+    how = ending(process)
+    printed = job.with_suffix(".log").read_text(errors="replace").strip().splitlines()
+    return f"{how}{': ' + printed[-1] if printed else ''}"
 
 
 class RunProcess:
@@ -174,19 +176,12 @@ class RunProcess:
     def __init__(self, member: Member, request: TrainingRequest, folder: Path) -> None:
         self.member = member
         self.end: RunEnd | None = None  # the last report of the process
-        job_path = folder / f"{'-'.join(member.name.folder.parts)}.job"
+        self._job = folder / f"{'-'.join(member.name.folder.parts)}.job"
         self._rest = b""
         try:
-            job_path.write_bytes(pickle.dumps(request))
-            self._errors: IO[bytes] = open(job_path.with_suffix(".log"), "w+b")  # noqa: SIM115
+            self.process = start_run(self._job, request, PROJECT.root)
         except OSError as error:
-            raise disk_error(job_path, error) from None
-        self.process = start_child(
-            [sys.executable, "-I", __file__, str(job_path)],
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            environment={VARIABLE: str(PROJECT.root)},
-        )
+            raise disk_error(self._job, error) from None
         assert self.process.stdout is not None
         self.stream: IO[bytes] = self.process.stdout
 
@@ -206,12 +201,9 @@ class RunProcess:
 
     def close(self) -> None:
         """Close the process, and set the member's end."""
-        how = ending(self.process)
+        how = last_words(self.process, self._job)
         self.stream.close()
-        with self._errors:
-            self._errors.seek(0)
-            printed = self._errors.read().decode(errors="replace").strip().splitlines()
-        self.settle(f"{how}{': ' + printed[-1] if printed else ''}")
+        self.settle(how)
 
     def settle(self, how: str) -> None:
         """Set the member's end; `how` says how the process ended, if it gave no result."""
@@ -245,13 +237,13 @@ class ParallelRuns:
         screen: GroupScreen,
         interruption: Interruption,
         ended: Callable[[Member], None],
-        reported: Callable[[Member], None] = lambda _: None,
-        start: Callable[[Member, TrainingRequest, Path], RunProcess] | None = None,
+        reported: Callable[[Member], None],
+        start: Callable[[Member, TrainingRequest, Path], RunProcess] = RunProcess,
     ) -> None:
         """Prepare to train. `ended` is called with each run that has ended, `reported` after each
-        report; `start` starts a process elsewhere."""
+        report; `start` may start a process elsewhere."""
         self._reported = reported
-        self._start_process = start or RunProcess
+        self._start_process = start
         self._jobs = jobs
         self._folder = folder  # for the requests of its processes
         self._screen = screen
@@ -348,14 +340,8 @@ class RunsInTurn:
         while not self._interruption.requested and (following := next_run()) is not None:
             member, request = following
             member.state = STARTING
-            ends: list[RunEnd] = []
 
-            def say(
-                report: RunReport | RunEnd, member: Member = member, ends: list[RunEnd] = ends
-            ) -> None:
-                if isinstance(report, RunEnd):
-                    ends.append(report)
-                    return
+            def say(report: RunReport, member: Member = member) -> None:
                 was = member.state
                 member.take(plain_json(report))
                 if member.state != was:
@@ -363,10 +349,11 @@ class RunsInTurn:
                 self._screen.refresh()
 
             self._screen.changed(member)
-            if train_and_report(request, say) == Interrupted.exit_code:
+            end = train_and_report(request, say)
+            if end.exit_code == Interrupted.exit_code:
                 self._interruption.requested = True
             member.activity = ""
-            member.take_end(ends[-1])
+            member.take_end(end)
             self._ended(member)
             self._screen.changed(member)
 

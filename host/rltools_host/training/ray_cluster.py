@@ -12,12 +12,10 @@ import contextlib
 import importlib
 import logging
 import os
-import pickle
 import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -29,18 +27,18 @@ from typing import Any
 from rltools_host.build import tools
 from rltools_host.errors import LinkLostError, RltError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
-from rltools_host.interruption import end_child, ending
+from rltools_host.interruption import end_child
 from rltools_host.runs.provenance import version as version_here
-from rltools_host.system import readable, send_signal, start_child, synchronize_folder
-from rltools_host.training import parallel_runs
-from rltools_host.training.parallel_runs import LONGEST_READ, RunProcess
+from rltools_host.system import readable, send_signal, synchronize_folder
+from rltools_host.training.parallel_runs import LONGEST_READ, RunProcess, last_words, start_run
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import FAILED, Member, RunEnd
-from rltools_host.tree import PROJECT, VARIABLE
+from rltools_host.tree import PROJECT
 
 GROUP = "ray"  # of Python packages
 CONNECT_S = 5.0
 READ_S = 0.2  # that a node waits for a report
+JOB = "trial.job"
 Files = Mapping[str, bytes]  # of a run, by their names within its folder
 
 
@@ -107,18 +105,11 @@ class TrialActor:
             request = replace(request, resume=str(run))
         else:
             request = replace(request, out=run, restarts=False)
-        job_path = self._folder / "trial.job"
-        job_path.write_bytes(pickle.dumps(request))
-        if not Path(root).is_dir():
+        project = Path(root)
+        if not project.is_dir():
             (self._folder / "rlt.toml").touch()
-            root = str(self._folder)
-        with job_path.with_suffix(".log").open("wb") as errors:
-            self._process = start_child(
-                [sys.executable, "-I", parallel_runs.__file__, str(job_path)],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                environment={VARIABLE: root},
-            )
+            project = self._folder
+        self._process = start_run(self._folder / JOB, request, project)
 
     def read(self, signals: list[int]) -> bytes | None:
         """Send the signals, and return what the process reports; None at its end."""
@@ -133,13 +124,12 @@ class TrialActor:
 
     def end(self) -> tuple[str, dict[str, bytes]]:
         """Return how the process ended, with its last line, and the run's files."""
-        how = ending(self._process)
+        how = last_words(self._process, self._folder / JOB)
         end_child(self._process)
-        lines = (self._folder / "trial.log").read_text(errors="replace").strip().splitlines()
         run = self._folder / "run"
         files = files_of(run) if run.is_dir() else {}
         shutil.rmtree(self._folder, ignore_errors=True)
-        return f"{how}{': ' + lines[-1] if lines else ''}", files
+        return how, files
 
 
 class RunElsewhere(RunProcess):

@@ -39,16 +39,14 @@ from rltools_host.training.group import (
     GroupDocument,
     MakeScreen,
     copy_of_program,
-    figures_of,
     group_document,
     jobs_on,
-    remove_scratch,
+    runs_of,
     scratch_folder,
-    summary_of,
+    write_state,
 )
 from rltools_host.training.group_plan import shared_request
 from rltools_host.training.hyperparameters import resized
-from rltools_host.training.parallel_runs import ParallelRuns, StoppableRuns
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import FAILED, FINISHED, PRUNED, WAITING, GroupView, Member
 from rltools_host.training.ray_cluster import RayCluster
@@ -158,7 +156,6 @@ class Tuning:
     def tune(self, make_screen: MakeScreen) -> TuneDocument:
         """Train what is missing of the trials; every way out leaves a tuning that can be
         resumed."""
-        remove_scratch(self._group.path / SCRATCH, self._plan.program)  # of a killed command
         self._look_at_all()
         try:
             with scratch_folder(self._group.path / SCRATCH, self._plan.program) as scratch:
@@ -315,19 +312,8 @@ class Tuning:
             total=self._tune.trials * len(content.seeds),
         )
         screen = make_screen(view)
-        self._runs: StoppableRuns
-        if self._plan.board.is_gpu:
-            from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
-
-            self._runs = GpuRuns(
-                *(screen, self._interruption, self._ended, self._jobs),
-                reported=self._reported,
-            )
-        else:
-            start = None if self._cluster is None else self._cluster.start
-            self._runs = ParallelRuns(
-                self._jobs, scratch, screen, self._interruption, self._ended, self._reported, start
-            )
+        how = (self._plan, self._cluster, self._jobs, scratch, screen, self._interruption)
+        self._runs = runs_of(*how, self._ended, self._reported)
         try:
             self._runs.train(self._next)
         finally:
@@ -348,14 +334,7 @@ class Tuning:
         return command_line("tune", "--resume", near_path(self._group.path), *storage)
 
     def _update(self, state: str) -> None:
-        self._group.write(
-            structs.replace(
-                self._group.content,
-                state=state,
-                runs=figures_of(self._members),
-                summary=summary_of(self._group, self._members),
-            )
-        )
+        write_state(self._group, self._members, state)
 
     def _result(self) -> TuneDocument:
         finished = self._trials.finished()

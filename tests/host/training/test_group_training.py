@@ -66,7 +66,7 @@ class EndedRuns:
     """In place of the processes: each run is at its end at once."""
 
     def __init__(self, *arguments: Any, **_: Any) -> None:
-        self._ended = arguments[-1]
+        self._ended = arguments[4]
 
     def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
         while (following := next_run()) is not None:
