@@ -31,16 +31,11 @@ from rltools_host.environments.environment_server import MAKE, RESET, STEP, Play
 from rltools_host.environments.imports import made, make_first, one_line
 from rltools_host.environments.player import (
     ActionSpace,
-    InterfaceFault,
     close_environment,
     reward_of,
     step_context,
 )
-from rltools_host.environments.spaces import (
-    MaskFault,
-    nearest_allowed,
-    with_mask,
-)
+from rltools_host.environments.spaces import InterfaceFault, nearest_allowed, with_mask
 from rltools_host.environments.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
@@ -169,7 +164,7 @@ class Examiner:
     ) -> Array:
         try:
             return with_mask(seen, info, self.task, where, ends=ends)
-        except MaskFault as fault:
+        except InterfaceFault as fault:
             remedy = (
                 "return one number for each choice, 1 where it is allowed, from each reset and step"
             )

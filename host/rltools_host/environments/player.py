@@ -26,7 +26,12 @@ from rltools_host.environments.imports import (
     one_line,
     require_agreement,
 )
-from rltools_host.environments.spaces import MaskFault, mask_of, with_mask
+from rltools_host.environments.spaces import (
+    EnvironmentFault,
+    InterfaceFault,
+    mask_of,
+    with_mask,
+)
 from rltools_host.environments.task import Info, MakeEnvironment
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.lines import aside
@@ -41,14 +46,6 @@ MANY, LARGEST_SHARE = 100, 0.1
 MAX_NUMBERS = 8  # of an observation, in a sentence
 # From here on slots are those of evaluations (rl/environments/external/task.h).
 EVALUATION_SLOT = 0x80000000
-
-
-class EnvironmentFault(Exception):
-    """A fault of an environment: a value that none may return."""
-
-
-class InterfaceFault(EnvironmentFault):
-    """A fault that every later call would have, too: the environment's interface is another one."""
 
 
 class ActionSpace:
@@ -142,10 +139,7 @@ class Player:
         seen, info = reset_result(first.reset(seed=0))
         self._state.answered()
         self._checked(seen, "reset", 0)
-        try:
-            mask_of(info, self._task, "reset")
-        except MaskFault as fault:
-            raise EnvironmentFault(str(fault)) from None
+        mask_of(info, self._task, "reset")
 
     def take(self, first: Any) -> None:
         """Put the environment into the first slot, and read its action space."""
@@ -166,7 +160,7 @@ class Player:
                 seen = with_mask(seen, info, self._task, "reset")
                 self._seen[slot] = seen
                 return DONE, seen
-            except (MaskFault, InterfaceFault) as fault:  # no chance: the next one is the same
+            except InterfaceFault as fault:  # no chance: the next one is the same
                 self._state.give_up(str(fault))
                 return OVER, self._no_observation
             except EnvironmentFault as fault:
@@ -194,7 +188,7 @@ class Player:
             reward = checked_reward(reward)
             flags = flag_of(terminated, "terminated"), flag_of(truncated, "truncated")
             seen = with_mask(seen, info, self._task, "step", ends=any(flags))
-        except (MaskFault, InterfaceFault) as fault:
+        except InterfaceFault as fault:
             self._state.give_up(f"{fault}, {self._context(slot, action)}")
             return OVER, 0.0, False, False, self._no_observation
         except EnvironmentFault as fault:

@@ -16,7 +16,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec import to_builtins
@@ -29,12 +29,8 @@ from rltools_host.environments.environment_server import (
 )
 from rltools_host.environments.headers import headers_of
 from rltools_host.environments.imports import make_first, maker_of, one_line, require_agreement
-from rltools_host.environments.player import (
-    OVER,
-    EnvironmentFault,
-    Player,
-    close_environment,
-)
+from rltools_host.environments.player import OVER, Player, close_environment
+from rltools_host.environments.spaces import EnvironmentFault
 from rltools_host.environments.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.errors import BoardMismatchError, RltError, UsageError
 from rltools_host.runs.task import Task
@@ -188,12 +184,6 @@ def is_received(connection: socket.socket, request: memoryview, action_bytes: in
     return there == size
 
 
-class Closing(Protocol):
-    """An object that has environments to close."""
-
-    def close(self) -> None: ...
-
-
 class Ending:
     """The end of this process with its input, which ends with the process that started it, however
     that ended.
@@ -203,13 +193,13 @@ class Ending:
     """
 
     def __init__(self) -> None:
-        self.player: Closing | None = None
+        self.player: Any = None  # what has environments to close
         self.is_over = threading.Event()
         self._open: list[socket.socket] = []
         self.has_begun = False
         threading.Thread(target=self._wait, daemon=True).start()
 
-    def take(self, player: Closing) -> None:
+    def take(self, player: Any) -> None:
         self.player = player
 
     def keep(self, opened: socket.socket) -> None:

@@ -296,8 +296,12 @@ def action_bounds(space: Any, name: str) -> list[tuple[float, float]]:
 KEY = "action_mask"
 
 
-class MaskFault(Exception):
-    """A mask that is missing or invalid: a sentence."""
+class EnvironmentFault(Exception):
+    """A fault of an environment: a value that none may return."""
+
+
+class InterfaceFault(EnvironmentFault):
+    """A fault that every later call would have, too: of the interface, or of a mask."""
 
 
 def returns_mask(environment: Any) -> bool:
@@ -336,38 +340,40 @@ def mask_of(info: Any, task: Task, where: str, *, ends: bool = False) -> NDArray
     """Return the mask (mask_count) of a reset or step; at the end of an episode it may allow
     nothing.
 
-    Raises MaskFault if it is missing or invalid, or if there is one that was not there before.
+    Raises InterfaceFault if it is missing or invalid, or if there is one that was not there before.
     """
     import numpy as np  # training does not load it
 
     given = info.get(KEY) if isinstance(info, Mapping) else None
     if not task.has_masks:
         if given is not None and any(action.choices for action in task.actions):
-            raise MaskFault(
+            raise InterfaceFault(
                 f'{where} returned info["{KEY}"], and the first reset did not: return it from each '
                 "reset and step, or never"
             )
         return np.zeros(0, np.float32)
     if given is None:
-        raise MaskFault(
+        raise InterfaceFault(
             f'{where} returned no info["{KEY}"], and the first reset did: return it from each '
             "reset and step"
         )
     mask = np.asarray(given)
     if mask.shape != (task.mask_count,) or mask.dtype.kind not in "iub":
-        raise MaskFault(
+        raise InterfaceFault(
             f'{where} returned info["{KEY}"] of shape {mask.shape} and type {mask.dtype}, and the '
             f"task has {task.mask_count} choices: return ({task.mask_count},) whole numbers, 1 for "
             "each that is allowed"
         )
     if not ((mask == 0) | (mask == 1)).all():
-        raise MaskFault(f'{where} returned info["{KEY}"] with a number that is neither 0 nor 1')
+        raise InterfaceFault(
+            f'{where} returned info["{KEY}"] with a number that is neither 0 nor 1'
+        )
     first = 0
     for action in task.actions:
         part = mask[first : first + len(action.choices)]
         first += len(action.choices)
         if not ends and not part.any():
-            raise MaskFault(
+            raise InterfaceFault(
                 f'{where} returned info["{KEY}"] that allows no choice of {action.name}'
             )
     return mask.astype(np.float32)
@@ -376,7 +382,7 @@ def mask_of(info: Any, task: Task, where: str, *, ends: bool = False) -> NDArray
 def with_mask(
     seen: NDArray[np.float32], info: Any, task: Task, where: str, *, ends: bool = False
 ) -> NDArray[np.float32]:
-    """Return the observation, of a task with masks followed by the mask. Raises MaskFault as
+    """Return the observation, of a task with masks followed by the mask. Raises InterfaceFault as
     mask_of()."""
     import numpy as np  # training does not load it
 

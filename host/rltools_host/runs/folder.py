@@ -132,9 +132,9 @@ class RunFolder:
         return folder
 
     @classmethod
-    def open(cls, run: str | Path, runs_directory: Path | None = None) -> RunFolder:
+    def open(cls, run: str | Path) -> RunFolder:
         """Open the run of this path, of this name among the runs, or the `latest` one."""
-        path = find_run(run, runs_directory)
+        path = find_run(run)
         return cls(path.resolve(), read_run_file(path / RUN_FILE))
 
     def required(self, name: str) -> str:

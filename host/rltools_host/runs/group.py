@@ -81,8 +81,8 @@ class GroupFolder:
         return folder
 
     @classmethod
-    def open(cls, name: str | Path, runs_directory: Path | None = None) -> GroupFolder:
-        path = find_group(name, runs_directory)
+    def open(cls, name: str | Path) -> GroupFolder:
+        path = find_group(name)
         if path is None:
             raise UsageError(f"{name} is not a group of runs: give its folder")
         return cls(path.resolve(), read_group_file(path / GROUP_FILE))

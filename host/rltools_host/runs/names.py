@@ -7,6 +7,7 @@ module asks what time it is on the wall (tests/tree/test_clock.py).
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
@@ -35,55 +36,52 @@ def result_file(kind: str, name: str, suffix: str = ".json") -> str:
     return f"{kind}-{name}{suffix}"
 
 
-def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
+def find_run(run: str | Path) -> Path:
     """Return the folder of a run; UsageError if there is none.
 
     `run` is a path, a name under runs/, or `latest`, the newest run in the folder before it:
     `latest` and `runs/latest` are that of runs/. UsageError if the newest is a group: an older run
     is not what was meant.
     """
-    runs_directory = runs_directory or PROJECT.runs
     path = Path(run)
     if str(run) and is_run(path):
         return path
     if path.name == LATEST:
-        folder = folder_of_latest(path, (RUN_FILE,), runs_directory)
+        folder = folder_of_latest(path, (RUN_FILE,))
         if names := run_names(folder, (RUN_FILE, GROUP_FILE)):
             if not is_run(folder / names[-1]):
                 raise group_instead(folder / names[-1])
             return folder / names[-1]
         raise UsageError(f"there is no run in {folder}: train one first, or name its folder")
     if str(run):
-        for candidate in (runs_directory / path, runs_directory.parent / path):
+        for candidate in (PROJECT.runs / path, PROJECT.root / path):
             if is_run(candidate):
                 return candidate
-        if (group := find_group(run, runs_directory)) is not None:
+        if (group := find_group(run)) is not None:
             raise group_instead(group)
-    known = run_names(runs_directory)
-    raise unknown_name("run", str(run), known, last=SHOWN)
+    raise unknown_name("run", str(run), run_names(PROJECT.runs), last=SHOWN)
 
 
-def find_group(name: str | Path, runs_directory: Path | None = None) -> Path | None:
+def find_group(name: str | Path) -> Path | None:
     """Return the folder of a group; None if the name is a run's, or unknown.
 
     `latest` is a group if the newest of runs and groups is one.
     """
-    runs_directory = runs_directory or PROJECT.runs
     path = Path(name)
     if not str(name):
         return None
     if path.name == LATEST and not is_group(path):
         files = (RUN_FILE, GROUP_FILE)
-        folder = folder_of_latest(path, files, runs_directory)
+        folder = folder_of_latest(path, files)
         path = folder / run_names(folder, files)[-1] if run_names(folder, files) else path
-    candidates = (path, runs_directory / path, runs_directory.parent / path)
+    candidates = (path, PROJECT.runs / path, PROJECT.root / path)
     return next((candidate for candidate in candidates if is_group(candidate)), None)
 
 
-def folder_of_latest(path: Path, files: Sequence[str], runs_directory: Path) -> Path:
+def folder_of_latest(path: Path, files: Sequence[str]) -> Path:
     folder = path.parent
-    is_runs = folder == Path(runs_directory.name) and not run_names(folder, files)
-    return runs_directory if folder == Path() or is_runs else folder
+    is_runs = folder == Path(PROJECT.runs.name) and not run_names(folder, files)
+    return PROJECT.runs if folder == Path() or is_runs else folder
 
 
 def is_run(path: Path) -> bool:
@@ -178,21 +176,18 @@ def make_empty(path: Path) -> None:
     require_empty(path)
 
 
-def new_run_path(name: str, runs_directory: Path | None = None) -> Path:
+def new_run_path(name: str) -> Path:
     """Create the folder `runs/<name>`, or `runs/<name>-2` and so on if it exists."""
-    runs_directory = runs_directory or PROJECT.runs
-    path = runs_directory / name
-    number = 2
-    while True:
+    path = PROJECT.runs / name
+    for number in itertools.count(2):
         try:
             path.mkdir(parents=True)
+            break
         except FileExistsError:
-            path = runs_directory / f"{name}-{number}"
-            number += 1
+            path = PROJECT.runs / f"{name}-{number}"
         except OSError as error:
             raise disk_error(path, error) from None
-        else:
-            return path
+    return path
 
 
 # -- the time --------------------------------------------------------------------------------------

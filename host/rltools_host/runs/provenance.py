@@ -2,8 +2,7 @@
 that firmware is compiled from, as an archive for its folder.
 
 Unpacked, CMake and PlatformIO build from the archive what they build here. It is a tar file whose
-bytes depend on names, contents and which files can be executed, and is named after their hash. It
-is written here: importing tarfile takes longer than all of this.
+bytes depend on names, contents and which files can be executed, and is named after their hash.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import os
 import platform
 import subprocess
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -35,7 +34,6 @@ FILES = (
     *(f"host/rltools_host/{name}.py" for name in ("__init__", "errors", "files", "lines", "tree")),
 )
 BLOCK = 512
-PLAIN, EXECUTABLE = 0o644, 0o755
 HASH_DIGITS = 12
 GZIP = 31  # zlib's window of 2^15 bytes, with gzip's header around it
 FASTEST = 1
@@ -46,12 +44,10 @@ class Sources(NamedTuple):
     data: bytes
 
 
-def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sources:
+def read_sources(generated: Sequence[str] = ()) -> Sources:
     """Return the archive of the sources of experiments, core and firmware, as they are now, with
     these headers."""
-    project, tree = tree or PROJECT.root, tree or TREE.root
-    files = paths_of_sources(tree, project)
-    files.update({name: project / name for name in generated})
+    files = paths_of_sources() | {name: PROJECT.root / name for name in generated}
     content = b"".join(entry_of(files[name], name) for name in sorted(files)) + bytes(2 * BLOCK)
     compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)
     data = compressor.compress(content) + compressor.flush()
@@ -60,58 +56,33 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
 
 def last_change_s() -> float:
     """Return the time of the newest source, of the tree or the project."""
-    paths = paths_of_sources(TREE.root, PROJECT.root).values()
-    return max(path.stat().st_mtime for path in paths)
+    return max(path.stat().st_mtime for path in paths_of_sources().values())
 
 
-def paths_of_sources(tree: Path, project: Path) -> dict[str, Path]:
+def paths_of_sources() -> dict[str, Path]:
     """Return the path of each source by its name in the archive; a project's files replace those of
     the same name."""
-    files = {name: path_in(tree, name) for name in source_files(tree)}
-    if project != tree:
-        own = (MARKER, *files_in(project, OWN_FOLDERS))
-        files.update({name: project / name for name in own})
+    files = {name: TREE.file(name) for name in FILES if TREE.file(name).is_file()}
+    files |= files_in((*FOLDERS, *OWN_FOLDERS), TREE.file)
+    if PROJECT.is_elsewhere:
+        files |= {MARKER: PROJECT.root / MARKER, **files_in(OWN_FOLDERS, PROJECT.root.joinpath)}
     return files
 
 
-def source_files(tree: Path) -> list[str]:
-    """Return the paths of the tree's sources, relative to it, in order."""
-    names = [name for name in FILES if path_in(tree, name).is_file()]
-    return sorted([*names, *files_in(tree, (*FOLDERS, *OWN_FOLDERS))])
-
-
-def path_in(tree: Path, name: str) -> Path:
-    return TREE.file(name) if tree == TREE.root else tree / name
-
-
-def files_in(root: Path, folders: Sequence[str]) -> list[str]:
-    present = [folder for folder in folders if path_in(root, folder).is_dir()]
-    return [name for folder in present for name in files_below(str(path_in(root, folder)), folder)]
+def files_in(folders: Sequence[str], path_of: Callable[[str], Path]) -> dict[str, Path]:
+    present = [folder for folder in folders if path_of(folder).is_dir()]
+    names = [name for folder in present for name in files_below(str(path_of(folder)), folder)]
+    return {name: path_of(name) for name in names}
 
 
 def entry_of(path: Path, name: str) -> bytes:
-    """Return the entry of a file; a script that the build runs can be executed in the archive,
-    too."""
-    return tar_entry(name, path.read_bytes(), EXECUTABLE if os.access(path, os.X_OK) else PLAIN)
+    """Return the entry of a file, without owner and time; a script that the build runs can be
+    executed in the archive, too."""
+    from tarfile import TarInfo  # which takes some milliseconds
 
-
-def tar_entry(name: str, data: bytes, mode: int = PLAIN) -> bytes:
-    """Return the entry of a file without owner and time, in the format ustar (POSIX.1-1988)."""
-    folder, _, last = name.rpartition("/")
-    parts = (last, folder) if len(name.encode()) > 100 else (name, "")
-    fields = (
-        parts[0].encode().ljust(100, b"\0"),
-        f"{mode:07o}\0".encode() + 2 * b"0000000\0",
-        f"{len(data):011o}\0".encode(),
-        b"00000000000\0",
-        b" " * 8,  # instead of the checksum
-        b"0".ljust(101, b"\0"),
-        b"ustar\00000".ljust(88, b"\0"),
-        parts[1].encode().ljust(155, b"\0"),
-    )
-    header = b"".join(fields).ljust(BLOCK, b"\0")
-    checksum = f"{sum(header):06o}\0 ".encode()
-    return header[:148] + checksum + header[156:] + data + bytes(-len(data) % BLOCK)
+    entry, data = TarInfo(name), path.read_bytes()
+    entry.size, entry.mode = len(data), 0o755 if os.access(path, os.X_OK) else 0o644
+    return entry.tobuf() + data + bytes(-len(data) % BLOCK)
 
 
 class Revision(TypedDict):

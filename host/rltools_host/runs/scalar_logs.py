@@ -23,7 +23,7 @@ from typing import Any
 from fastcrc import crc32
 
 from rltools_host.errors import RltError
-from rltools_host.files import disk_error
+from rltools_host.files import disk_error, write_all
 from rltools_host.tree import PROJECT
 
 MASK_DELTA = 0xA282EAD8
@@ -49,7 +49,7 @@ class TensorBoardLog:
             self._pending.append(_record(_event(first_step, session)))
         self.flush()
 
-    def add(self, step: int, values: Mapping[str, float], wall_time: float | None = None) -> None:
+    def add(self, step: int, values: Mapping[str, float]) -> None:
         """Add the scalars of a step; those that are not finite are left out."""
         summary = b"".join(
             _bytes_field(1, _bytes_field(1, name.encode()) + struct.pack("<Bf", 0x15, value))
@@ -57,7 +57,7 @@ class TensorBoardLog:
             if math.isfinite(value)
         )
         if summary:
-            self._pending.append(_record(_event(step, _bytes_field(5, summary), wall_time)))
+            self._pending.append(_record(_event(step, _bytes_field(5, summary))))
 
     def add_hyperparameters(self, values: Mapping[str, float | int | str]) -> None:
         """Add the run to the table HPARAMS: the session_start_info of TensorBoard's plugin
@@ -87,13 +87,12 @@ class TensorBoardLog:
         """Write what was added, as whole records."""
         if not self._pending:
             return
-        rest = memoryview(b"".join(self._pending))
+        data = b"".join(self._pending)
         self._pending = []
         try:
             end = os.fstat(self._descriptor).st_size
             try:
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
+                write_all(self._descriptor, data)
             except OSError:
                 os.ftruncate(self._descriptor, end)
                 raise
@@ -106,9 +105,8 @@ class TensorBoardLog:
             self._descriptor = -1
 
 
-def _event(step: int, content: bytes, wall_time: float | None = None) -> bytes:
-    now = time.time() if wall_time is None else wall_time
-    return struct.pack("<Bd", 0x09, now) + _varint_field(2, step) + content
+def _event(step: int, content: bytes) -> bytes:
+    return struct.pack("<Bd", 0x09, time.time()) + _varint_field(2, step) + content
 
 
 def _varint_field(number: int, value: int) -> bytes:

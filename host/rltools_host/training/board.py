@@ -76,7 +76,7 @@ def build_program(plan: Plan) -> None:
     GPU is built for what the GPU has (build/gpu.py).
     """
     name = plan.subject
-    plan.sources = read_sources(generated=generated_headers(name))
+    plan.sources = read_sources(generated_headers(name))
     if not (plan.board.is_flashed or plan.board.is_gpu):
         plan.program = firmware.build_firmware(plan.board, name)
 

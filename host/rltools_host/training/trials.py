@@ -248,7 +248,7 @@ class Trials:
         import optuna
 
         if isinstance(storage, str):
-            require_lasting(storage)
+            require_database(storage)
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         # A killed process samples again; the seed changes from trial to trial.
@@ -401,15 +401,18 @@ class Trials:
         return Trial(asked.number, tuple(settings), reported or set())
 
 
-def require_lasting(url: str) -> None:
-    """Raise UsageError for SQLite in memory, which ends with this process."""
+def require_database(url: str) -> None:
+    """Raise UsageError for what is no URL, and for SQLite in memory, which ends with this
+    process."""
     from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
 
     try:
         parts = make_url(url)
-    except ArgumentError:
-        return  # opened() says it
+    except Exception:  # of a URL whose port is no number, too
+        raise UsageError(
+            "--storage is not the URL of a database: write sqlite:///FILE or "
+            "postgresql://USER@HOST/NAME"
+        ) from None
     name = parts.database or ":memory:"
     in_memory = ":memory:" in name or "memory" in parts.normalized_query.get("mode", ())
     if parts.get_backend_name() == "sqlite" and in_memory:
@@ -469,26 +472,14 @@ def opened(storage: str | Path) -> optuna.storages.RDBStorage:
     return RDBStorage("sqlite:///study.db", {"creator": connect})
 
 
-def storage_error(storage: str | Path, error: Exception) -> DamagedFileError | UsageError:
+def storage_error(storage: str | Path, error: Exception) -> DamagedFileError:
     """Return the error of a storage, without a password."""
     cause: BaseException = error  # Optuna's own words guess at it
     while getattr(cause, "orig", None) is None and cause.__cause__ is not None:
         cause = cause.__cause__
     text = str(getattr(cause, "orig", None) or cause).strip()
     reason = text.splitlines()[0] if text else type(cause).__name__
-    shown = str(storage)
-    if isinstance(storage, str):
-        try:
-            shown = without_password(storage)
-        except Exception:
-            return UsageError(
-                "--storage is not the URL of a database: write sqlite:///FILE or "
-                "postgresql://USER@HOST/NAME"
-            )
-        if isinstance(error, ImportError):
-            cause = error.__cause__ or error.__context__ or error
-            module = getattr(error, "name", None) or getattr(cause, "name", None) or "of its driver"
-            return UsageError(f"--storage {shown} needs the Python package {module}: install it")
+    shown = without_password(storage) if isinstance(storage, str) else storage
     return DamagedFileError(
         f"the trials' storage {shown} cannot be used ({reason}): restore it, or give another with "
         "--storage"

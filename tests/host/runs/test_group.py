@@ -12,6 +12,7 @@ from policy_run import GROUP
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.names import find_group, find_run, require_empty
+from rltools_host.tree import PROJECT
 from run_folders import new_group, new_run
 
 VARIANTS = [
@@ -65,18 +66,19 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 def test_which_group_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = tmp_path / "runs"
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(PROJECT, "root", tmp_path)
     group = made(runs / "20260101-000000-x-seeds")
-    assert find_group("20260101-000000-x-seeds", runs) == group
-    assert find_group("runs/20260101-000000-x-seeds", runs) is not None
-    assert find_group(group, runs) == group
-    assert find_group("latest", runs) == group
-    assert find_group("nothing", runs) is None
-    assert find_group("", runs) is None
-    assert find_group(group / "a" / "s0", runs) is None
+    assert find_group("20260101-000000-x-seeds") == group
+    assert find_group("runs/20260101-000000-x-seeds") is not None
+    assert find_group(group) == group
+    assert find_group("latest") == group
+    assert find_group("nothing") is None
+    assert find_group("") is None
+    assert find_group(group / "a" / "s0") is None
     newer = runs / "20260101-000000-run"
     new_run(newer, {}).close()
-    assert find_group("latest", runs) is None, "a run is newer"
-    assert find_run("latest", runs) == newer
+    assert find_group("latest") is None, "a run is newer"
+    assert find_run("latest") == newer
 
 
 def test_a_group_is_not_written_over(tmp_path: Path) -> None:

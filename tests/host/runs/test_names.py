@@ -20,6 +20,7 @@ from rltools_host.runs.names import (
     result_file,
     run_names,
 )
+from rltools_host.tree import PROJECT
 
 
 def made(path: Path, begun: Any = None, file: str = "run.json", **stated: Any) -> Path:
@@ -40,40 +41,41 @@ def test_runs_of_one_moment_stand_by_their_numbers(tmp_path: Path) -> None:
 
 def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(PROJECT, "root", tmp_path)
     runs = tmp_path / "runs"
     first = made(runs / "first", 1)
     made(runs / "last", 2)
     group = made(runs / "g", 3, "group.json")
     inner = made(group / "s0", 1)
-    assert find_run("first", runs) == find_run(first, runs) == first
+    assert find_run("first") == find_run(first) == first
     for newest in ("latest", "runs/latest"):
         with pytest.raises(UsageError, match=r"^runs/g is a group of runs: .* as runs/g/s0$"):
-            find_run(newest, runs)
-    assert find_run("runs/g/latest", runs) == Path("runs/g/s0")
-    assert find_group("latest", runs) == find_group("g", runs) == group
+            find_run(newest)
+    assert find_run("runs/g/latest") == Path("runs/g/s0")
+    assert find_group("latest") == find_group("g") == group
     newest = made(runs / "newest", 4)
-    assert find_run("runs/latest", runs) == Path("runs/newest")
+    assert find_run("runs/latest") == Path("runs/newest")
     monkeypatch.chdir(group)
-    assert find_run("./runs/latest/", runs) == newest, "wherever one is"
-    assert find_run("runs/first", runs) == first
+    assert find_run("./runs/latest/") == newest, "wherever one is"
+    assert find_run("runs/first") == first
     assert example_of(group) == f", such as {inner.name}"
     assert example_of(first / "nothing") == ""
     made(runs / "latest", 0)  # one that somebody called so
-    assert find_run(runs / "latest", runs) == runs / "latest"
+    assert find_run(runs / "latest") == runs / "latest"
 
 
-def test_a_run_is_suggested_from_all(tmp_path: Path) -> None:
+def test_a_run_is_suggested_from_all(project: Path) -> None:
     """Not from the last few only, and by a part of its name."""
     names = ("ppo9", "20260101-cart-long", "cpp", *(f"x{number}" for number in range(9)))
     for begun, name in enumerate(names):
-        made(tmp_path / name, begun)
+        made(project / "runs" / name, begun)
     for typed, said in (
         ("pp09", r"did you mean ppo9"),
         ("cart-long", r"did you mean 20260101-cart-long"),
         ("zzz", r"the last of 12 are x4, x5, x6, x7, x8$"),
     ):
         with pytest.raises(UsageError, match=said):
-            find_run(typed, tmp_path)
+            find_run(typed)
 
 
 def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
@@ -88,8 +90,6 @@ def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
         assert str(refused.value) == f"{file} is not a folder: choose another with --out"
     with pytest.raises(DiskError):
         make_empty(file / "run")
-    with pytest.raises(DiskError):
-        new_run_path("run", file)
     with pytest.raises(UsageError) as refused:
         require_empty(tmp_path)
     assert str(refused.value) == f"{tmp_path} is not empty: choose another folder with --out"
@@ -103,10 +103,10 @@ def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
         )
 
 
-def test_a_new_run_takes_the_next_number(tmp_path: Path) -> None:
-    paths = [new_run_path("r", tmp_path / "runs") for _ in range(3)]
+def test_a_new_run_takes_the_next_number(project: Path) -> None:
+    paths = [new_run_path("r") for _ in range(3)]
     assert [path.name for path in paths] == ["r", "r-2", "r-3"]
-    assert all(path.is_dir() for path in paths)
+    assert all(path.is_dir() and path.parent == project / "runs" for path in paths)
     assert (result_file("hil", "host"), result_file("flight", "*", ".html")) == (
         "hil-host.json",
         "flight-*.html",

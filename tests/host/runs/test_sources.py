@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,14 @@ def unpack(archive: Sources, folder: Path) -> Path:
     with tarfile.open(fileobj=io.BytesIO(archive.data)) as tar:
         tar.extractall(folder)  # filters came with Python 3.11.4
     return folder
+
+
+def sources_of(tree: Path, generated: Sequence[str] = ()) -> Sources:
+    """The archive of a tree, which is the project, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TREE, "root", tree)
+        patch.setattr(PROJECT, "root", tree)
+        return read_sources(generated)
 
 
 @pytest.fixture(scope="module")
@@ -141,19 +150,19 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_name_says_the_content(tree: Path) -> None:
-    archive = read_sources(tree)
+    archive = sources_of(tree)
     (tree / "lib/.a.h.swp").write_text("an editor's")
     (tree / "lib/__pycache__").mkdir()
     (tree / "lib/__pycache__/a.pyc").write_text("Python's")
     (tree / "docs").mkdir()
     (tree / "docs/a.md").write_text("a document")
     os.utime(tree / "lib/a.h", (0, 0))
-    assert read_sources(tree) == archive
+    assert sources_of(tree) == archive
     (tree / "lib/a.h").write_text("b\n")
-    changed = read_sources(tree)
+    changed = sources_of(tree)
     assert changed.name != archive.name
     (tree / "lib/a.h").chmod(0o755)
-    assert read_sources(tree).name not in (archive.name, changed.name)
+    assert sources_of(tree).name not in (archive.name, changed.name)
 
 
 def test_a_projects_files_are_among_the_trees(
@@ -179,7 +188,7 @@ def test_files_come_out_as_they_went_in(tree: Path) -> None:
         (tree / name).write_text(name)
     (tree / "boards/b.json").write_bytes(b"x" * provenance.BLOCK)
     (tree / "lib/a.h").chmod(0o755)
-    with tarfile.open(fileobj=io.BytesIO(read_sources(tree).data)) as tar:
+    with tarfile.open(fileobj=io.BytesIO(sources_of(tree).data)) as tar:
         members = {member.name: member for member in tar}
         assert list(members) == sorted([*SMALL, long, *more])
         assert {name: members[name].mode for name in SMALL} == {
@@ -200,8 +209,8 @@ def test_sources_are_those_from_before_the_build(
 ) -> None:
     """Who edits while the compiler runs, or while the board is started, changes the next run."""
     bench = installed_bench(monkeypatch)
-    before = read_sources(tree)
-    monkeypatch.setattr(board, "read_sources", lambda generated: read_sources(tree, generated))
+    before = sources_of(tree)
+    monkeypatch.setattr(board, "read_sources", lambda generated: sources_of(tree, generated))
 
     def build_firmware(*_: object) -> None:
         (tree / "lib/a.h").write_text("edited meanwhile\n")
@@ -212,7 +221,7 @@ def test_sources_are_those_from_before_the_build(
         folder = RunFolder.open(tmp_path / "run")
         assert [session["sources"] for session in document_of(folder)["sessions"]] == [before.name]
         assert (folder.path / before.name).read_bytes() == before.data
-        after = read_sources(tree)
+        after = sources_of(tree)
         bench.train(tmp_path / "run", resume=str(folder.path), steps=1100)
         sessions = document_of(RunFolder.open(tmp_path / "run"))["sessions"]
         assert [session["sources"] for session in sessions] == [before.name, after.name]
@@ -234,5 +243,5 @@ def test_headers_of_a_task_of_gymnasiums_are_kept(
         path.write_text(text)
     names = board.generated_headers(name)
     assert [tmp_path / name for name in names] == [header, contract]
-    archive = unpack(read_sources(tmp_path, names), tmp_path / "unpacked")
+    archive = unpack(sources_of(tmp_path, names), tmp_path / "unpacked")
     assert [(archive / name).is_file() for name in names] == [True, True]

@@ -61,7 +61,7 @@ from rltools_host.runs.names import new_run_path, require_empty, timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import IntervalSource, short
-from rltools_host.tree import PROJECT, near_path
+from rltools_host.tree import near_path
 
 ARRAYS = ("observations", "actions")
 STARTS = "episode_starts"
@@ -344,7 +344,7 @@ def save(imported: Imported) -> RunFolder:
     path = imported.request.output
     if path is None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", imported.request.file.stem).strip(".-")
-        path = new_run_path(f"imported-{short(name or 'policy', LONGEST_STEM)}", PROJECT.runs)
+        path = new_run_path(f"imported-{short(name or 'policy', LONGEST_STEM)}")
     elif path.is_dir() and any(path.iterdir()):
         raise UsageError(f"{path} is not empty: choose another folder with --out")
     else:
