@@ -8,7 +8,7 @@ import math
 import re
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from rltools_host.build.catalog import algorithms, listed
 from rltools_host.build.description import (
@@ -168,12 +168,13 @@ class Task(Struct, frozen=True, omit_defaults=True):
     @property
     def words(self) -> list[str]:
         """Return the arguments of `rlt train` for this task, without its channels."""
+        sizes = structs.asdict(self.sizes)
         return [
             self.source,
             *("--algorithm", self.algorithm),
             *("--set", f"hidden={','.join(map(str, self.hidden))}"),
-            *("--set", f"environments={self.sizes.environments}"),
             *("--set", f"episode_steps={self.episode_steps}"),
+            *(word for name, value in sizes.items() for word in ("--set", f"{name}={value}")),
         ]
 
 

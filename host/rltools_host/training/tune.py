@@ -21,7 +21,6 @@ from typing import NotRequired, TypedDict
 from msgspec import structs
 
 from rltools_host.build import tools
-from rltools_host.environments.task import SIZES, sizes_of
 from rltools_host.errors import (
     BoardError,
     DamagedFileError,
@@ -34,7 +33,6 @@ from rltools_host.errors import (
 from rltools_host.interruption import Interruption
 from rltools_host.runs.contents import MAX_VARIANTS, Tune, Variant
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
-from rltools_host.runs.task import Task
 from rltools_host.training.group import (
     GroupDocument,
     MakeScreen,
@@ -390,22 +388,9 @@ class Tuning:
         settings, what = tuple(best["settings"]), [content.experiment]
         if content.gymnasium is not None:
             task, settings = resized(content.gymnasium, settings)
-            what = [*task.words, *size_options(task)]
+            what = task.words
         options = ["--board", content.board]
         options += ["--steps", str(content.steps)] if content.steps else []
         for setting in (*content.settings, *settings):
             options += ["--set", setting]
         return command_line("train", *what, *options)
-
-
-def size_options(task: Task) -> list[str]:
-    """Return the options of the sizes that `task.words` does not name and that are not the
-    default."""
-    default = structs.asdict(sizes_of(task.algorithm, task.sizes.environments))
-    sizes = structs.asdict(task.sizes)
-    return [
-        word
-        for name in SIZES
-        if sizes[name] != default[name]
-        for word in ("--set", f"{name}={sizes[name]}")
-    ]

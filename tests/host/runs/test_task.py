@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from foreign_runs import pendulum_task
 from rltools_host.build.description import Channel
 from rltools_host.documents import LARGEST_BOUND, Unfit, typed
-from rltools_host.runs.task import Task, check_channel
+from rltools_host.runs.task import Sizes, Task, check_channel
+from rltools_host.training.hyperparameters import sizes_in
 
 TASK = pendulum_task("gym:Pendulum-v1")
 
@@ -58,6 +59,14 @@ def test_channels_that_are_not_taken(name: str, channel: Channel, reason: str) -
     with pytest.raises(Unfit) as refused:
         check_channel(name, channel)
     assert str(refused.value).startswith(reason)
+
+
+def test_its_words_state_all_of_its_sizes() -> None:
+    """A report's command left out those of batch, buffer and rollout."""
+    sizes = Sizes(environments=2, batch_size=16, buffer_size=77, n_steps=8)
+    task = structs.replace(TASK, hidden=(8, 4), sizes=sizes, episode_steps=30)
+    settings = [word for word in task.words if "=" in word]
+    assert sizes_in(settings) == ((8, 4), {**structs.asdict(sizes), "episode_steps": 30}, ())
 
 
 def test_channels_at_their_bounds() -> None:
