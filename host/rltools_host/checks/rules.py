@@ -169,8 +169,8 @@ def judge(
     found.tried("rewards suit the critics", rewards(play, learning, steps))
     found.tried(
         "episodes begin and end well",
-        still(is_still, "reset()"),
-        first_steps(play, "reset()"),
+        still(is_still),
+        first_steps(play),
         time_limit(play, limit),
         *lengths(play, learning, steps, step_s),
     )
@@ -276,7 +276,7 @@ def rewards(play: Play, learning: Learning, episode_steps: int | None) -> Findin
     )
 
 
-def first_steps(play: Play, where: str) -> Finding | None:
+def first_steps(play: Play) -> Finding | None:
     """Find episodes that terminate in their first step."""
     at_once = sum(length == 1 for length in play.lengths)
     if not play.terminated or at_once <= FIRST_STEP_SHARE * len(play.lengths):
@@ -284,7 +284,7 @@ def first_steps(play: Play, where: str) -> Finding | None:
     return Finding(
         "reset",
         f"{share(at_once, len(play.lengths))} of the episodes terminated in their first step",
-        f"have {where} draw states that are not terminal",
+        "have reset() draw states that are not terminal",
     )
 
 
@@ -360,15 +360,14 @@ def lengths(
     return found
 
 
-def still(is_still: bool, where: str) -> Finding | None:
+def still(is_still: bool) -> Finding | None:
     """Find episodes that all begin with the same observation."""
     if not is_still:
         return None
     return Finding(
         "same-beginning",
         "every episode begins with the same observation",
-        f"draw the first state in {where}, so that the policy does not learn one beginning by "
-        "heart",
+        "draw the first state in reset(), so that the policy does not learn one beginning by heart",
         ADVICE,
     )
 

@@ -270,7 +270,8 @@ def observation_bounds(space: Any, name: str) -> list[Bounds]:
 
 
 def as_float32(value: float) -> float:
-    """Return the nearest number of 32 bits, which contracts have."""
+    """Return the nearest number of 32 bits, which contracts and boards have; OverflowError if there
+    is none."""
     nearest: float = struct.unpack("f", struct.pack("f", value))[0]
     return nearest
 

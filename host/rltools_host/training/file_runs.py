@@ -80,8 +80,7 @@ def run_of_file(name: str) -> str:
     digest = hashlib.sha256(data).hexdigest()[:HASH_DIGITS]
     folder = PROJECT.build / "opened" / f"{short(slug(path.stem) or 'run', LONGEST_STEM)}-{digest}"
     if not is_run(folder):
-        is_policy = kind_of(path, data) == POLICY
-        found = policy_in(path, data) if is_policy else checkpoint_in(path, data)
+        found = run_in(path, data)
         with replace_folder(folder) as new:
             found.write(new)
     tell_assumptions(RunFolder.open(folder))
@@ -138,6 +137,10 @@ def kind_of(path: Path, data: bytes) -> str:
         f"{path} is neither a policy image (.rltp) nor a checkpoint (.safetensors) of ours: "
         f"`{command_line('import', path)}` makes a run of another library's policy"
     )
+
+
+def run_in(path: Path, data: bytes) -> FileRun:
+    return (policy_in if kind_of(path, data) == POLICY else checkpoint_in)(path, data)
 
 
 def is_here(experiment: str) -> bool:
@@ -292,11 +295,9 @@ def resumable(request: TrainingRequest) -> Iterator[TrainingRequest]:
 
 def imported_run(path: Path, out: Path | None = None) -> RunFolder:
     """Return a new run of a policy image or a checkpoint."""
-    data = content_of(path)
-    kind = kind_of(path, data)
-    found = policy_in(path, data) if kind == POLICY else checkpoint_in(path, data)
+    found = run_in(path, content_of(path))
     stem = short(slug(path.stem) or "run", LONGEST_STEM)
-    path = out or new_run_path(f"imported-{stem}")
-    folder = found.write(path, "imported" if kind == POLICY else "paused")
+    state = "paused" if CHECKPOINT_FILE in found.files else "imported"
+    folder = found.write(out or new_run_path(f"imported-{stem}"), state)
     tell_assumptions(folder)
     return folder

@@ -14,6 +14,7 @@ from rltools_host.boards.gpu import Gpu
 from rltools_host.documents import LARGEST_U32
 from rltools_host.environments.imports import playable
 from rltools_host.environments.server_start import environments_of
+from rltools_host.environments.spaces import as_float32
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.runs.contents import Group, Tune, Variant
@@ -33,7 +34,6 @@ from rltools_host.system import processors
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import (
     OPTION,
-    as_float32,
     default_values,
     given_values,
     setting_texts,

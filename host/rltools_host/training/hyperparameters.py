@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import re
-import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.build.experiments import GENERATED, header_of, sized, sizes_of_name
 from rltools_host.build.sizes import CONSTANTS as OF_HEADERS
 from rltools_host.documents import Line, Unfit, Value, shown, typed
+from rltools_host.environments.spaces import as_float32
 from rltools_host.environments.task import (
     DEFAULT_HIDDEN,
     SIZES,
@@ -187,11 +187,6 @@ def load_set_file(path: Path, option: str = OPTION) -> SetFile:
     """Load the file of --set-file; UsageError names the file if it is not one."""
     try:
         data = read_limited(path, LARGEST)
-    except OSError as error:
-        raise UsageError(f"cannot read {option} {path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise DamagedFileError(f"{option} {path} has no {WHAT[option]}: {error}") from None
-    try:
         document = parse_json(data)
         if not isinstance(document, dict):
             raise Unfit('it is not a JSON object such as {"learning_rate": 0.001}')
@@ -200,11 +195,11 @@ def load_set_file(path: Path, option: str = OPTION) -> SetFile:
             typed(name, Line, "a name"): typed(value, Value, name)
             for name, value in document.items()
         }
+    except OSError as error:
+        raise UsageError(f"cannot read {option} {path}: {error.strerror or error}") from None
     except ValueError as error:
-        reason = str(error)
-    else:
-        return SetFile(path, {name: str(value) for name, value in settings.items()})
-    raise DamagedFileError(f"{option} {path} has no {WHAT[option]}: {reason}")
+        raise DamagedFileError(f"{option} {path} has no {WHAT[option]}: {error}") from None
+    return SetFile(path, {name: str(value) for name, value in settings.items()})
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> None:
@@ -310,12 +305,6 @@ def parse_value(entry: Parameter, text: str) -> float | int:
             f"({entry.description.rstrip('.')})"
         )
     return value if entry.is_whole else shortest(value)
-
-
-def as_float32(value: float) -> float:
-    """Return the nearest float of 32 bits; OverflowError if there is none."""
-    result: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    return result
 
 
 def shortest(value: float) -> float:

@@ -9,20 +9,21 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from rltools_host.boards.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.boards.messages import Evaluation, Report, StatusText, TrainingProgress
-from rltools_host.environments.environment_server import FAULT, OUTSIDE, EnvironmentServer
+from rltools_host.environments.environment_server import (
+    FAULT,
+    OUTSIDE,
+    EnvironmentServer,
+    Faults,
+)
 from rltools_host.errors import DiskError
-from rltools_host.runs.contents import Row, Session
+from rltools_host.runs.contents import Row, RunDocument, Session
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.scalar_logs import TensorBoardLog, WandbLog
-
-if TYPE_CHECKING:
-    from rltools_host.runs.contents import RunDocument
 
 RECENT = 100  # episodes, as Stable-Baselines3 has them; those in the reports
 SAME_METRICS = {"kl": "approx_kl"}
@@ -218,6 +219,10 @@ class EpisodeNotes:
         self._server = server
         self._noted: set[str] = set()
 
+    @property
+    def _faults(self) -> Faults:
+        return Faults() if self._server is None else self._server.faults()
+
     def of_resumption(self, *notes: str) -> list[StatusText]:
         """Return each of `notes` that is not empty as an event, and another event if new episodes
         begin in Python."""
@@ -226,9 +231,7 @@ class EpisodeNotes:
 
     def new(self) -> list[StatusText]:
         """Return an event for the first fault of each kind."""
-        if self._server is None:
-            return []
-        faults = self._server.faults()
+        faults = self._faults
         first = {FAULT: faults.first, OUTSIDE: faults.first_outside}
         fresh = {kind: text for kind, text in first.items() if text and kind not in self._noted}
         self._noted |= fresh.keys()
@@ -237,7 +240,7 @@ class EpisodeNotes:
     @property
     def outside(self) -> str:
         """Return the first observation outside its range; empty if there was none."""
-        return self._server.faults().first_outside if self._server is not None else ""
+        return self._faults.first_outside
 
     def failure(self) -> str:
         """Return why the environment does not step any more; empty as long as it does."""
@@ -245,9 +248,7 @@ class EpisodeNotes:
 
     def add_to(self, session: Session) -> Session:
         """Return the session with the counts of faults."""
-        if self._server is None:
-            return session
-        faults = self._server.faults()
+        faults = self._faults
         return structs.replace(
             session, environment_faults=faults.count, observations_outside=faults.outside
         )
@@ -256,7 +257,7 @@ class EpisodeNotes:
         """Add the task and its faults to what `rlt train --json` prints."""
         if self._server is None:
             return
-        faults = self._server.faults()
+        faults = self._faults
         document["task"] = self._server.task.source
         document["environment_faults"] = faults.count
         document["environment_fault"] = faults.first

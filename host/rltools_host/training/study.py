@@ -92,21 +92,18 @@ class Study(StoredStudy, frozen=True, kw_only=True):
         return parse_seeds(self.seeds)
 
     @property
-    def has_one(self) -> bool:
-        return len(self.experiments) == 1
-
-    @property
     def shared_settings(self) -> tuple[str, ...]:
         return texts_of(self.settings)
 
     @property
     def trained_variants(self) -> tuple[Variant, ...]:
+        has_one = len(self.experiments) == 1
         return tuple(
             Variant(
                 variant.name,
                 variant.label,
                 texts_of(variant.settings),
-                None if self.has_one else variant.experiment or self.experiment,
+                None if has_one else variant.experiment or self.experiment,
             )
             for variant in self.variants
         )
@@ -137,11 +134,8 @@ def load_study(name: str) -> Study:
         stored: StoredStudy = typed(load_json(path), StoredStudy)
         parse_seeds(stored.seeds)
         return Study(name=name, path=path, **structs.asdict(stored))
-    except (ValueError, UsageError) as error:
-        reason = str(error)
-    except OSError as error:
-        reason = error.strerror or str(error)
-    raise DamagedFileError(f"{path} is not a study: {reason}")
+    except (OSError, ValueError, UsageError) as error:
+        raise DamagedFileError(f"{path} is not a study: {error}") from None
 
 
 DEFAULT_TRIALS = 20
@@ -225,8 +219,11 @@ def require_same(group: GroupFolder, request: TuneRequest) -> None:
     source = None if training.task is None else whole_source(training.task.source)
     algorithm = training.task.algorithm if isinstance(training.task, TaskRequest) else None
     sized = None if task is None else resized(task, training.settings)[0]
+    experiment = training.experiment
+    if experiment is not None:
+        experiment, _ = of_experiment(experiment, training.settings)
     given: dict[str, tuple[object, object]] = {
-        "the experiment": (with_sizes_of(training), content.experiment),
+        "the experiment": (experiment, content.experiment),
         "the task": (source, None if task is None else task.source),
         "--board": (training.board, content.board),
         "--steps": (training.steps, content.steps),
@@ -254,13 +251,6 @@ def require_same_values(group: GroupFolder, request: TuneRequest, plan: Plan) ->
         space = space_of(description, content.gymnasium, request.search, content.settings)
         if sorted(each.text() for each in space) != sorted(content.tune.search):
             raise differs(group, "--search")
-
-
-def with_sizes_of(training: TrainingRequest) -> str | None:
-    """Return the name of the experiment with the sizes among the settings; None without one."""
-    if training.experiment is None:
-        return None
-    return of_experiment(training.experiment, training.settings)[0]
 
 
 def differs(group: GroupFolder, option: str) -> UsageError:
