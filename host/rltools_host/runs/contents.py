@@ -6,7 +6,7 @@ Every field of run.json may be missing, and has its default then. Other fields a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -275,10 +275,12 @@ class Group(Struct, frozen=True, kw_only=True):
             raise unfit("gymnasium.experiment", task.experiment, expected)
 
 
-class ProgressRow(Struct, frozen=True):
+KIND = "kind"  # of a row of metrics.jsonl
+
+
+class ProgressRow(Struct, frozen=True, tag_field=KIND, tag="progress"):
     """A report of the board; the row also has the metrics of the algorithm."""
 
-    kind: Literal["progress"]
     time_s: NotNegative
     step: Whole
     counter: Count
@@ -292,8 +294,7 @@ class ProgressRow(Struct, frozen=True):
     episode_length: Number | None = None
 
 
-class EvaluationRow(Struct, frozen=True):
-    kind: Literal["evaluation"]
+class EvaluationRow(Struct, frozen=True, tag_field=KIND, tag="evaluation"):
     time_s: NotNegative
     step: Whole
     counter: Count
@@ -305,8 +306,7 @@ class EvaluationRow(Struct, frozen=True):
     length_mean: Number | None = None
 
 
-class EventRow(Struct, frozen=True):
-    kind: Literal["event"]
+class EventRow(Struct, frozen=True, tag_field=KIND, tag="event"):
     time_s: NotNegative
     step: Whole
     severity: Annotated[int, Meta(ge=0, le=255)]
@@ -314,23 +314,16 @@ class EventRow(Struct, frozen=True):
 
 
 Row = Mapping[str, Any]  # of metrics.jsonl; a progress row also has the metrics of its algorithm
-ROWS = {"progress": ProgressRow, "evaluation": EvaluationRow, "event": EventRow}
 
 
 def metric_names(row: Row) -> list[str]:
     """Return the algorithm's metrics in a progress row."""
-    return [name for name in row if name not in ProgressRow.__struct_fields__]
+    return [name for name in row if name not in (KIND, *ProgressRow.__struct_fields__)]
 
 
 def check_row(row: Any) -> None:
     """Raise Unfit unless this is a row of metrics.jsonl."""
-    if not isinstance(row, dict):
-        raise Unfit("it is not a JSON object")
-    kind = row.get("kind")
-    if not isinstance(kind, str) or kind not in ROWS:
-        raise unfit("kind", kind, f"one of {', '.join(ROWS)}")
-    typed(row, ROWS[kind])
-    if kind == "progress":
+    if isinstance(typed(row, ProgressRow | EvaluationRow | EventRow), ProgressRow):
         for name in metric_names(row):
             typed(name, Line, "a metric's name")
             typed(row[name], Number | None, name)

@@ -126,15 +126,11 @@ def holds_save(run: Path) -> bool:
 
 def remove_save(path: Path) -> None:
     """Remove the files of a save; its folder stays if others' files are in it."""
-    remove_files(path)
-    with contextlib.suppress(OSError):
-        path.rmdir()
-
-
-def remove_files(path: Path) -> None:
     for name in SAVED_FILES:
         with contextlib.suppress(OSError):
             (path / name).unlink()
+    with contextlib.suppress(OSError):
+        path.rmdir()
 
 
 def saves_to_resume(path: Path, run: Run) -> list[Path]:

@@ -377,12 +377,6 @@ class BestPolicy:
         """Take an evaluation of this session."""
         self._of_session[evaluation.step] = evaluation
 
-    def take_rows(self, rows: Sequence[Row]) -> None:
-        """Take the evaluations of an earlier session, whose best policy the board may have kept."""
-        for row in rows:
-            if row["kind"] == "evaluation":
-                self.take(evaluation_of(row))
-
     @property
     def largest(self) -> float:
         """Return the mean return that a better evaluation exceeds."""

@@ -72,12 +72,11 @@ def is_for_group(request: TrainingRequest) -> bool:
     """
     resumes_group = request.resume is not None and find_group(request.resume) is not None
     if not request.seeds and not resumes_group:
-        if request.jobs is not None:
-            raise UsageError("--jobs goes with --seeds, or with --resume and a group of runs")
-        if request.ray is not None:
-            raise UsageError("--ray goes with --seeds, or with --resume and a group of runs")
-        if request.verify is not None:
-            raise UsageError("--verify goes with --seeds, or with --resume and a group of runs")
+        for option in ("jobs", "ray", "verify"):
+            if getattr(request, option) is not None:
+                raise UsageError(
+                    f"--{option} goes with --seeds, or with --resume and a group of runs"
+                )
         return False
     if request.seed is not None:
         raise UsageError("--seed does not go with --seeds or a group: name all in --seeds")

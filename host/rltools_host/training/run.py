@@ -44,7 +44,12 @@ from rltools_host.training.board import (
     view_of,
 )
 from rltools_host.training.held_run import held_step, unheard
-from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
+from rltools_host.training.metrics_log import (
+    EpisodeNotes,
+    ReportLog,
+    evaluation_of,
+    last_evaluation,
+)
 from rltools_host.training.plan import (
     Plan,
     TrainingRequest,
@@ -254,7 +259,9 @@ class TrainingRun:
             board_s = result.counter / 1e6 - self._time.seconds
             self._train_s_before = max(self._train_s_before, board_s)
         rows = self._folder.truncate_metrics(min(result.step, plan.first_step))
-        self._best.take_rows(rows)
+        for row in rows:  # the board may have kept the best policy of these
+            if row["kind"] == "evaluation":
+                self._best.take(evaluation_of(row))
         if plan.checkpoint is not None and result.step < plan.checkpoint.step:
             plan.held_step = None
             return None
