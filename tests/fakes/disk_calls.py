@@ -90,6 +90,23 @@ def path_of(descriptor: int) -> Path:
     return Path(os.readlink(f"/proc/self/fd/{descriptor}"))
 
 
+class SmallDisk:
+    """Stands in for os.write: a folder takes some bytes, then the disk is full."""
+
+    def __init__(self, room: int, folder: Path) -> None:
+        self.room, self.folder = room, folder
+        self._write = os.write
+
+    def __call__(self, descriptor: int, data: bytes | memoryview) -> int:
+        if not path_of(descriptor).is_relative_to(self.folder):
+            return self._write(descriptor, data)
+        if self.room <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = self._write(descriptor, bytes(data[: self.room]))
+        self.room -= taken
+        return taken
+
+
 class Durability:
     """Follows what would survive a power failure, and finds a file that is used before it does."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,18 @@ from gymnasium.envs.classic_control import PendulumEnv
 if "Evil-v0" not in gymnasium.registry:
     gymnasium.register("Evil-v0", PendulumEnv)
 """
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths at which something can be replaced or removed."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
 
 
 def pendulum_task(source: str) -> Task:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fake_experiment import fake_experiment
-from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
+from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run, places
 from rltools_host.commands import cli
 from rltools_host.drones.fitting.formats import bytes_of
 from rltools_host.drones.flight.gate_result import read_result
@@ -71,17 +71,6 @@ STATISTICS = {
     "histogram": {"edges": [0, 1], "counts": [1]},
 }
 SESSION = {"started": "2026-01-01T00:00:00", "board": "host", "port": "p", "revision": "r"}
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    items: Any = ()
-    if isinstance(value, dict):
-        items = value.items()
-    elif isinstance(value, list):
-        items = enumerate(value)
-    for key, item in items:
-        yield (*path, key)
-        yield from places(item, (*path, key))
 
 
 def disturbed(draw: random.Random, document: Any, evil: Path) -> str:

@@ -122,14 +122,6 @@ def test_every_damaged_byte_of_the_image_is_found(flip: int) -> None:
             parse_image(bytes(damaged), "a board")
 
 
-def test_image_of_another_format_version_is_named() -> None:
-    image = bytearray(IMAGE)
-    image[4] = 2
-    crc = struct.pack("<I", zlib.crc32(bytes(image[:56])))
-    with pytest.raises(BoardMismatchError, match=r"has format 2 .*, this host reads format 1"):
-        parse_image(bytes(image[:56]) + crc + bytes(image[60:]), "a board")
-
-
 def image_with(place: int, value: bytes | int, before_payload: bytes = b"") -> bytes:
     """An image with another field in its header, whose checksums are right."""
     fields = list(IMAGE_HEADER.unpack_from(IMAGE))
@@ -139,8 +131,10 @@ def image_with(place: int, value: bytes | int, before_payload: bytes = b"") -> b
     return checked + crc + before_payload + CHECKPOINT.payload
 
 
-def test_image_with_another_header_size_is_refused() -> None:
-    """Four bytes more lie before the payload; its length and both checksums fit that."""
+def test_image_of_another_format_or_header_size_is_named() -> None:
+    """Of the latter four bytes more lie before the payload; its length and both checksums fit."""
+    with pytest.raises(BoardMismatchError, match=r"has format 2 .*, this host reads format 1"):
+        parse_image(image_with(1, 2), "a board")
     with pytest.raises(BoardMismatchError, match=r"header of 68 bytes, this host reads .* with 64"):
         parse_image(image_with(2, 68, bytes(4)), "a board")
 
@@ -248,11 +242,16 @@ def test_other_tensors_are_named(tmp_path: Path) -> None:
     assert sentence.endswith("check out revision abc")
 
 
-def test_checkpoint_of_another_version_names_both_fingerprints(tmp_path: Path) -> None:
+def test_checkpoint_of_another_tree_says_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    path.write_bytes(to_safetensors(CHECKPOINT, TENSORS))
+    before = {"gravity": 10, "mass": 1.0, "environment.behavior": 5}
+    path.write_bytes(to_safetensors(replace(CHECKPOINT, learning=before), TENSORS))
+    present = fake_experiment(fingerprint=7)
+    now = {**before, "gravity": 9.81, "environment.behavior": 6}
+    object.__setattr__(present, "document", {"learning": now})
     with pytest.raises(
         BoardMismatchError,
-        match=r"fingerprint 1234abcd, .* now has 00000007: check out revision abc",
+        match=r"fingerprint 1234abcd, .* now has 00000007 \(gravity was 10, is 9.81\): check out "
+        "revision abc",
     ):
-        load_checkpoint(path, fake_experiment(fingerprint=7))
+        load_checkpoint(path, present)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import math
 import os
@@ -15,6 +14,7 @@ from msgspec import structs
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from disk_calls import SmallDisk
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.files import FolderLock, write_atomically
 from rltools_host.runs.contents import Run
@@ -26,21 +26,6 @@ from run_folders import change, new_run
 
 def event(step: int) -> dict[str, Any]:
     return {"kind": "event", "time_s": 0.5, "step": step, "severity": 6, "text": "hello"}
-
-
-class FullDisk:
-    """Stands in for os.write: takes some bytes, then the disk is full."""
-
-    def __init__(self, room: int) -> None:
-        self.room = room
-        self._write = os.write
-
-    def __call__(self, descriptor: int, data: bytes | memoryview) -> int:
-        if self.room <= 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        taken = self._write(descriptor, bytes(data[: self.room]))
-        self.room -= taken
-        return taken
 
 
 def test_create_write_open(tmp_path: Path) -> None:
@@ -88,7 +73,7 @@ def test_full_disk_leaves_whole_lines_in_metrics(
     folder.append_metrics([event(1)])
     before = folder.metrics_path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", FullDisk(7))
+        patch.setattr(os, "write", SmallDisk(7, tmp_path))
         with pytest.raises(DiskError):
             folder.append_metrics([event(2)])
     assert folder.metrics_path.read_bytes() == before
@@ -131,16 +116,6 @@ def test_last_line_cut_off_by_a_power_failure(tmp_path: Path) -> None:
     with pytest.raises(DamagedFileError, match=r"metrics.jsonl is damaged in line 2: remove that"):
         folder.read_metrics()
     folder.close()
-
-
-def test_folder_in_use(tmp_path: Path) -> None:
-    folder = new_run(tmp_path / "run", {})
-    with pytest.raises(UsageError, match="another rlt is training in"):
-        RunFolder.open(tmp_path / "run").lock()
-    folder.close()
-    second = RunFolder.open(tmp_path / "run")
-    second.lock()
-    second.close()
 
 
 def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: Path) -> None:
@@ -218,7 +193,7 @@ def test_tensorboard_log_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monk
     log = TensorBoardLog(tmp_path)
     before = log.path.read_bytes()
     log.add(1, {"return": 1.0})
-    monkeypatch.setattr(os, "write", FullDisk(10))
+    monkeypatch.setattr(os, "write", SmallDisk(10, tmp_path))
     with pytest.raises(DiskError, match="No space left on device"):
         log.flush()
     log.close()

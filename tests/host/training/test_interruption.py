@@ -12,7 +12,6 @@ import pytest
 from fake_faults import Faults
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
-    BoardMismatchError,
     DamagedFileError,
     Interrupted,
     LinkLostError,
@@ -138,14 +137,6 @@ def test_what_a_resumed_run_keeps(
     is_valid(run)
 
 
-def test_checkpoint_of_another_experiment_is_not_resumed(
-    interrupted: tuple[Bench, Path, Interrupted],
-) -> None:
-    bench, run, _ = interrupted
-    with pytest.raises(BoardMismatchError, match='is of experiment "fake-td3", not of "other-td3"'):
-        bench.train(run, experiment="other-td3", resume=str(run))
-
-
 def test_damaged_checkpoint_is_not_resumed(interrupted: tuple[Bench, Path, Interrupted]) -> None:
     bench, run, _ = interrupted
     path = RunFolder.open(run).checkpoint_path
@@ -173,13 +164,3 @@ def test_second_interrupt_quits_at_once(
     assert metadata["state"] == "interrupted"
     assert not list((tmp_path / "run").glob("save-*"))
     assert len(metrics(tmp_path / "run", "progress")) >= 20
-
-
-def test_termination_pauses_as_an_interrupt_does(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.options = PAUSED_BOARD
-    monkeypatch.setattr(train_command, "make_screen", interrupt_at(200, number=signal.SIGTERM))
-    with pytest.raises(Interrupted, match="checkpoint saved"):
-        bench.train(tmp_path / "run")
-    assert is_valid(tmp_path / "run")["state"] == "paused"

@@ -210,9 +210,13 @@ def test_a_fault_costs_what_came_after_an_evaluation(
     monkeypatch.setattr(saves, "LARGEST_SHARE", 1000.0)
     run = tmp_path / "run"
     bench.faults = Faults(not_finite_at_step=900)
-    sentence = r"; go on from step ([\d,]+) with `.* --set learning_rate=0.0005 --resume \S+`$"
+    sentence = (
+        r"a loss is not finite at step 900; .*`\S*rlt check \S+` says whether the environment .*"
+        r"; go on from step ([\d,]+) with `.* --set learning_rate=0.0005 --resume \S+`$"
+    )
     with pytest.raises(TrainingFaultError, match=sentence):
         bench.train(run)
+    assert [row["text"] for row in metrics(run, "event")] == ["a loss is not finite at step 900"]
     metadata = is_valid(run)
     step = metadata["checkpoint_step"]
     assert 100 <= step < 900

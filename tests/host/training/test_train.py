@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from disk_calls import SmallDisk
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
@@ -21,7 +22,6 @@ from rltools_host.errors import (
     Interrupted,
     LinkLostError,
     RefusedError,
-    TrainingFaultError,
     UsageError,
 )
 from rltools_host.files import disk_error
@@ -146,18 +146,6 @@ def test_past_the_last_step_a_policy_that_is_missing_is_fetched(
     assert bench.train(run, resume=str(run), steps=200)["step"] == 224
 
 
-def test_not_finite_is_a_fault(bench: Bench, tmp_path: Path) -> None:
-    bench.faults = Faults(not_finite_at_step=250)
-    sentence = (
-        r"a loss is not finite at step 250; .*`\S*rlt check \S+` says whether the environment"
-    )
-    with pytest.raises(TrainingFaultError, match=sentence):
-        bench.train(tmp_path / "run")
-    assert is_valid(tmp_path / "run")["state"] == "fault"
-    (event,) = metrics(tmp_path / "run", "event")
-    assert event["text"] == "a loss is not finite at step 250"
-
-
 def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:
     bench.faults = Faults(wrong_state_sha256=True)
     with pytest.raises(RefusedError, match="the board stated step 1000 and 0000000000000000"):
@@ -211,21 +199,7 @@ def test_full_disk_leaves_no_half_file(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
     """The disk fills up at the start, among the metrics, and while checkpoint and policy come."""
-    left = room
-    real_write = os.write
-
-    def write(descriptor: int, data: Any) -> int:
-        nonlocal left
-        path = os.readlink(f"/proc/self/fd/{descriptor}")
-        if not path.startswith(str(tmp_path)):
-            return real_write(descriptor, data)
-        if left <= 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        taken = real_write(descriptor, bytes(data[:left]))
-        left -= taken
-        return taken
-
-    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(os, "write", SmallDisk(room, tmp_path))
     run = tmp_path / "run"
     with pytest.raises(DiskError, match=r"cannot write .*: No space left on device; free some"):
         bench.train(run, "report_every=20")

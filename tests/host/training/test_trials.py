@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,24 +136,34 @@ def test_a_head_that_begins_anew_prunes_by_what_the_storage_has(tmp_path: Path) 
     assert [state for state, _ in again.finished().values()].count(PRUNED) == 1
 
 
+def at_once(act: Callable[[int], None], count: int) -> None:
+    """Call the function with each number, in threads that begin at the same moment."""
+    start = threading.Barrier(count)
+
+    def begin(number: int) -> None:
+        start.wait()
+        act(number)
+
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 @installs_optuna
 def test_heads_at_one_study_begin_no_trial_too_many(tmp_path: Path) -> None:
     """Also if they ask at the same moment; each has values of its own."""
     url, of, heads = f"sqlite:///{tmp_path / 'shared.db'}", 7, 4
     searched = [GAMMA, Dimension("tau", 0.1, 0.9)]  # one has four digits: two may be equal
     studies = [Trials(url, "s", f"mark{number}", searched, False) for number in range(heads)]
-    start, found = threading.Barrier(heads), list[Trial]()
+    found: list[Trial] = []
 
-    def ask(study: Trials) -> None:
-        start.wait()
-        while (trial := study.ask(of)) is not None:
+    def ask(number: int) -> None:
+        while (trial := studies[number].ask(of)) is not None:
             found.append(trial)
 
-    threads = [threading.Thread(target=ask, args=(study,)) for study in studies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, heads)
     assert len(found) == of
     assert len({trial.settings for trial in found}) == of
     own = len(studies[0].unfinished())
@@ -164,20 +175,15 @@ def test_heads_that_begin_a_study_at_the_same_moment_all_open_it(tmp_path: Path)
     """All but one failed, as each wrote the tables of the new storage."""
     heads, faults = 4, list[Exception]()
     for turn in range(5):
-        start, url = threading.Barrier(heads), f"sqlite:///{tmp_path / f'{turn}.db'}"
+        url = f"sqlite:///{tmp_path / f'{turn}.db'}"
 
-        def begin(mark: str, start: threading.Barrier = start, url: str = url) -> None:
-            start.wait()
+        def begin(number: int, url: str = url) -> None:
             try:
-                Trials(url, "s", mark, [GAMMA], False)
+                Trials(url, "s", f"mark{number}", [GAMMA], False)
             except Exception as error:
                 faults.append(error)
 
-        threads = [threading.Thread(target=begin, args=(f"mark{n}",)) for n in range(heads)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(begin, heads)
     assert faults == []
 
 
