@@ -359,15 +359,12 @@ def mask_of(info: Any, task: Task, where: str, *, ends: bool = False) -> NDArray
             "reset and step"
         )
     mask = np.asarray(given)
-    if mask.shape != (task.mask_count,) or mask.dtype.kind not in "iub":
+    is_mask = mask.shape == (task.mask_count,) and mask.dtype.kind in "iub"
+    if not is_mask or not ((mask == 0) | (mask == 1)).all():
         raise InterfaceFault(
             f'{where} returned info["{KEY}"] of shape {mask.shape} and type {mask.dtype}, and the '
             f"task has {task.mask_count} choices: return ({task.mask_count},) whole numbers, 1 for "
-            "each that is allowed"
-        )
-    if not ((mask == 0) | (mask == 1)).all():
-        raise InterfaceFault(
-            f'{where} returned info["{KEY}"] with a number that is neither 0 nor 1'
+            "each that is allowed, 0 for the others"
         )
     first = 0
     for action in task.actions:

@@ -317,11 +317,9 @@ def report_at(data: bytes, offset: int, steps: int) -> Report:
     updates, episodes, ended, last, best, returned, length, *metrics = PROGRESS.unpack_from(
         data, offset
     )
-    progress = TrainingProgress(0, step, steps, updates, episodes, last, best, tuple(metrics))
-    return (
-        replace(progress, episodes_ended=ended, episode_return=returned, episode_length=length)
-        if ended
-        else progress
+    of_ended = (ended, returned, length) if ended else ()
+    return TrainingProgress(
+        0, step, steps, updates, episodes, last, best, tuple(metrics), *of_ended
     )
 
 

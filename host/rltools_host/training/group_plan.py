@@ -331,20 +331,15 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     seeds: list[int] = []
     for part in text.split(","):
         match = PART.fullmatch(part.strip())
-        if match is None:
-            raise UsageError(f'--seeds "{text}": write seeds and ranges, as in 0-9 or 0,3,5-7')
-        first = int(match[1])
-        last = first if match[2] is None else int(match[2])
-        if last > LARGEST_U32:
-            raise UsageError(f"--seeds: {last} is too large, the largest seed is {LARGEST_U32}")
-        if last < first:
-            raise UsageError(f"--seeds: the range {part.strip()} runs backwards: {last}-{first}")
-        if last - first + 1 + len(seeds) > MAX_SEEDS:
-            raise UsageError(f'--seeds "{text}": these are more than {MAX_SEEDS:,} seeds')
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last <= LARGEST_U32 or last - first + 1 + len(seeds) > MAX_SEEDS:
+            raise UsageError(
+                f'--seeds "{text}": write up to {MAX_SEEDS:,} seeds and ranges from 0 to '
+                f"{LARGEST_U32}, as in 0-9 or 0,3,5-7"
+            )
         seeds += range(first, last + 1)
-    twice = [seed for seed in seeds if seeds.count(seed) > 1]
-    if twice:
-        raise UsageError(f"--seeds: {twice[0]} is given twice: give each seed once")
+    if len({*seeds}) < len(seeds):
+        raise UsageError(f'--seeds "{text}": give each seed once')
     return tuple(seeds)
 
 

@@ -412,17 +412,10 @@ def note_of_rate(plan: Plan) -> str:
         factor = float(plan.hyperparameters.get(name, 1.0))
         if factor == 1.0 or plan.steps <= plan.own_steps:
             continue
-        text = (
+        return (
             f"the learning rate falls over all steps to {name}={factor:g} of its start: with "
             f"{plan.steps:,} steps in place of {plan.own_steps:,} it rises again"
         )
-        if name == RATES_AT_END[0]:
-            was, now = (
-                1.0 - (1.0 - factor) * min(1.0, plan.first_step / steps)
-                for steps in (plan.own_steps, plan.steps)
-            )
-            text += f", from {was:.3g} to {now:.3g} of its start"
-        return text
     return ""
 
 

@@ -42,11 +42,6 @@ JOB = "trial.job"
 Files = Mapping[str, bytes]  # of a run, by their names within its folder
 
 
-def ray_module() -> Any:
-    """Import Ray, without types, as it may be missing."""
-    return importlib.import_module("ray")
-
-
 def files_of(folder: Path) -> dict[str, bytes]:
     """Return all files of a run by their names; links are left out."""
     return {
@@ -136,14 +131,16 @@ class RunElsewhere(RunProcess):
     """A run on a node, as the command sees it: a thread hears its actor, and writes into a pipe
     what a process would have reported."""
 
-    def __init__(self, actor: Any, member: Member, request: TrainingRequest, program: Any) -> None:
+    def __init__(
+        self, ray: Any, actor: Any, member: Member, request: TrainingRequest, program: Any
+    ) -> None:
+        self._ray = ray
         self.member = member
         self.end: RunEnd | None = None
         self._rest = b""
         self._actor, self._signals = actor, list[int]()
         self._how = "its node was lost"
-        resumed = request.resume is not None
-        files = files_of(member.path) if resumed else {}
+        files = files_of(member.path) if request.resume is not None else {}
         reading, self._writing = os.pipe()
         self.stream = os.fdopen(reading, "rb")
         self._thread = threading.Thread(
@@ -152,9 +149,7 @@ class RunElsewhere(RunProcess):
         self._thread.start()
 
     def _relay(self, request: TrainingRequest, files: Files, program: Any) -> None:
-        ray = ray_module()
-
-        actor = self._actor
+        ray, actor = self._ray, self._actor
         try:
             ray.get(actor.start.remote(version_here(), str(PROJECT.root), request, files, program))
             while True:
@@ -196,13 +191,11 @@ class RunElsewhere(RunProcess):
         self._signals = [*self._signals, number]
 
     def kill(self, patience_s: float) -> None:
-        ray = ray_module()
-
         until = time.monotonic() + patience_s
         while self._thread.is_alive() and time.monotonic() < until:
             self.stream.read1(LONGEST_READ)  # type: ignore[attr-defined]
         with contextlib.suppress(Exception):
-            ray.kill(self._actor)
+            self._ray.kill(self._actor)
         self._thread.join(patience_s)
         self.stream.close()
 
@@ -241,10 +234,9 @@ class RayCluster:
         require_listener(address)
         tools.ensure_group(GROUP)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray = ray_module()
-
+        self._ray: Any = importlib.import_module("ray")  # without types, as it may be missing
         try:
-            ray.init(
+            self._ray.init(
                 address=address,
                 namespace="rlt",
                 log_to_driver=False,
@@ -253,21 +245,17 @@ class RayCluster:
             )
         except Exception as error:  # of many kinds
             raise no_cluster(address, one_line(error)) from None
-        self._actor = ray.remote(TrialActor)
+        self._actor = self._ray.remote(TrialActor)
         self._programs: dict[Path, Any] = {}
 
     def jobs(self, threads: int | None) -> int:
         """Return how many runs with so many threads train at once: one for each processor."""
-        ray = ray_module()
-
-        processors = int(ray.cluster_resources().get("CPU", 1))
+        processors = int(self._ray.cluster_resources().get("CPU", 1))
         return max(1, processors // (threads or 1))
 
     def start(self, member: Member, request: TrainingRequest, _folder: Path) -> RunProcess:
-        ray = ray_module()
-
-        built = request.built
-        program = None if built is None else built.program
+        ray = self._ray
+        program = None if request.built is None else request.built.program
         if program is None:
             files = ray.put({})
         elif (files := self._programs.get(program)) is None:
@@ -275,9 +263,7 @@ class RayCluster:
             files = ray.put({path.name: path.read_bytes() for path in beside})
             self._programs[program] = files
         actor = self._actor.options(num_cpus=request.threads or 1, max_restarts=0).remote()
-        return RunElsewhere(actor, member, request, files)
+        return RunElsewhere(ray, actor, member, request, files)
 
     def close(self) -> None:
-        ray = ray_module()
-
-        ray.shutdown()
+        self._ray.shutdown()

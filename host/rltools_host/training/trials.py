@@ -83,10 +83,6 @@ class Dimension:
     choices: tuple[str, ...] = ()
 
     @property
-    def is_whole(self) -> bool:
-        return isinstance(self.low, int)
-
-    @property
     def is_logarithmic(self) -> bool:
         return self.low > 0 and self.high / self.low >= LOGARITHMIC_FROM
 
@@ -173,10 +169,10 @@ def hyperparameter_dimension(entry: Parameter, text: str) -> Dimension:
 
 
 def distinct(text: str, choices: Sequence[str]) -> tuple[str, ...]:
-    if len(set(choices)) < len(choices):
-        raise UsageError(f"{text} has a value twice: give each once")
-    if not 2 <= len(choices) <= MAX_CHOICES:
-        raise UsageError(f"{text}: write two values at least, A,B, or a range, LOW..HIGH")
+    if len(set(choices)) < len(choices) or not 2 <= len(choices) <= MAX_CHOICES:
+        raise UsageError(
+            f"{text}: write 2 to {MAX_CHOICES} values, each once, A,B, or a range, LOW..HIGH"
+        )
     return tuple(choices)
 
 

@@ -75,7 +75,7 @@ def corridor(mask: Any, since: int = 0) -> type[Corridor]:
 
 WRONG = [
     (np.ones(4, np.int8), "shape (4,) and type int8, and the task has 3 choices: return (3,) "),
-    (np.array([0, 2, 1], np.int8), "with a number that is neither 0 nor 1"),
+    (np.array([0, 2, 1], np.int8), "1 for each that is allowed, 0 for the others"),
     (np.zeros(3, np.int8), "that allows no choice of action_0"),
 ]
 

@@ -53,7 +53,8 @@ def test_what_is_usual_is_searched_of_what_the_experiment_has() -> None:
 
 def test_only_what_is_named_is_searched() -> None:
     (delay,) = space("policy_delay=1..4")
-    assert (delay.low, delay.high, delay.is_whole, delay.is_logarithmic) == (1, 4, True, False)
+    assert (delay.low, delay.high, delay.is_logarithmic) == (1, 4, False)
+    assert isinstance(delay.low, int)
     (learning_rate,) = space("learning_rate")
     assert learning_rate == Dimension("learning_rate", 1e-5, 0.01)
     (beta,) = space("adam_beta=0.5,0.9")
