@@ -28,7 +28,13 @@ from rltools_host.errors import (
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import Interruption
 from rltools_host.runs.contents import Figures
-from rltools_host.runs.group import SCRATCH, GroupFolder, read_group_file, statistics_of
+from rltools_host.runs.group import (
+    SCRATCH,
+    GroupFolder,
+    RunName,
+    read_group_file,
+    statistics_of,
+)
 from rltools_host.runs.names import GROUP_FILE, timestamp
 from rltools_host.runs.saves import names_in, remove_partials
 from rltools_host.training.group_plan import (
@@ -114,26 +120,6 @@ def jobs_on(cluster: RayCluster | None, plan: Plan, given: int | None) -> int:
     return jobs_of(plan, given)
 
 
-def runs_of(
-    plan: Plan,
-    cluster: RayCluster | None,
-    jobs: int,
-    scratch: Path,
-    screen: GroupScreen,
-    interruption: Interruption,
-    ended: Callable[[Member], None],
-    reported: Callable[[Member], None] = lambda _: None,
-    verified: int | None = None,
-) -> ParallelRuns | GpuRuns:
-    """Return what trains the runs of a group: a GPU, or processes of this machine or a cluster."""
-    if plan.board.is_gpu:
-        from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
-
-        return GpuRuns(screen, interruption, ended, jobs, reported, verified)
-    start = RunProcess if cluster is None else cluster.start
-    return ParallelRuns(jobs, scratch, screen, interruption, ended, reported, start)
-
-
 @contextlib.contextmanager
 def scratch_folder(path: Path, *programs: Path | None) -> Iterator[Path]:
     """Create a folder, or take the one that a killed command has left; remove it in the end, with
@@ -175,7 +161,7 @@ def copy_of_program(program: Path | None, folder: Path) -> Path | None:
 
 
 class GroupTraining:
-    """One session of training a group."""
+    """One session of training a group; a tuning adds trials to it (tune.py)."""
 
     def __init__(
         self,
@@ -197,20 +183,19 @@ class GroupTraining:
         self._jobs, self._written_at = 1, 0.0
         if self._make_env is None:
             self._jobs = jobs_on(cluster, plan, group.content.jobs)
-        self._settings = {v.name: v.settings for v in group.variants}
-        self._plans = {v.name: plan.others.get(v.experiment or "", plan) for v in group.variants}
         self._programs = [each.program for each in (plan, *plan.others.values())]
-        labels = {v.name: v.label for v in group.variants}
-        self._members = [
-            Member(
-                name,
-                labels[name.variant],
-                group.path / name.folder,
-                self._plans[name.variant].steps,
-            )
-            for name in group.run_names()
-        ]
-        self._jobs = min(self._jobs, len(self._members))
+        self._variants = {variant.name: variant for variant in group.variants}
+        self._members = [self._member(name) for name in group.run_names()]
+        self._count = len(self._members)  # of the runs, where they are not all known yet
+        self._jobs = min(self._jobs, self._count)
+        self._runs: ParallelRuns | GpuRuns
+
+    def _plan_of(self, name: RunName) -> Plan:
+        return self._plan.others.get(self._variants[name.variant].experiment or "", self._plan)
+
+    def _member(self, name: RunName) -> Member:
+        label = self._variants[name.variant].label
+        return Member(name, label, self._group.path / name.folder, self._plan_of(name).steps)
 
     def train(self, make_screen: MakeScreen) -> GroupDocument:
         """Train what has not finished; every way out leaves a group that can be resumed."""
@@ -268,37 +253,45 @@ class GroupTraining:
         path = near_path(self._group.path)
         self._update("training")
         title, board = self._group.title, self._plan.board.name
-        screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
+        view = GroupView(title, board, path, self._members, self._jobs, total=self._count)
+        screen = make_screen(view)
+        told = screen, self._interruption, self._ended
         try:
             if self._make_env is not None:
-                RunsInTurn(screen, self._interruption, self._ended).train(self._next)
+                RunsInTurn(*told).train(self._next)
                 return
-            how = (self._plan, self._cluster, self._jobs, scratch, screen, self._interruption)
-            runs = runs_of(*how, self._ended, verified=self._asked.verify)
-            runs.train(self._next)
+            if self._plan.board.is_gpu:
+                from rltools_host.training.gpu_runs import GpuRuns  # with NumPy
+
+                verified = self._asked.verify
+                self._runs = GpuRuns(*told, self._jobs, self._reported, verified)
+            else:
+                start = RunProcess if self._cluster is None else self._cluster.start
+                self._runs = ParallelRuns(self._jobs, scratch, *told, self._reported, start)
+            self._runs.train(self._next)
         finally:
             screen.close()
-
-    def _name_of(self, member: Member) -> str:
-        name: str = self._plans[member.name.variant].description.name
-        return name
 
     def _next(self) -> tuple[Member, TrainingRequest] | None:
         if not self._waiting:
             return None
         member = self._waiting.popleft()
-        return member, self._request_of(member, self._shared[self._name_of(member)])
+        return member, self._request_of(member)
 
-    def _request_of(self, member: Member, shared: TrainingRequest) -> TrainingRequest:
-        if member.state == PAUSED:
+    def _request_of(self, member: Member) -> TrainingRequest:
+        shared = self._shared[self._plan_of(member.name).description.name]
+        if member.state != WAITING:
             return replace(shared, settings=(), resume=str(member.path))
         return replace(
             shared,
             seed=member.seed,
-            settings=(*shared.settings, *self._settings[member.name.variant]),
+            settings=(*shared.settings, *self._variants[member.name.variant].settings),
             out=member.path,
             restarts=member.path.is_dir(),  # there is no checkpoint in it
         )
+
+    def _reported(self, member: Member) -> None:
+        """Hear of a report of a run."""
 
     def _ended(self, member: Member) -> None:
         failed = member.state == FAILED
@@ -323,10 +316,36 @@ class GroupTraining:
 
     def _update(self, state: str) -> None:
         self._written_at = time.monotonic()
-        write_state(self._group, self._members, state)
+        content = self._group.content
+        self._group.write(
+            structs.replace(
+                content,
+                state=state,
+                ended=content.ended if state == "training" else timestamp(),
+                runs=figures_of(self._members),
+                summary=summary_of(self._group, self._members),
+            )
+        )
 
     def _document(self) -> GroupDocument:
-        return group_document(self._group, self._plan, self._members, self._jobs)
+        content = self._group.content
+        runs = zip(self._members, figures_of(self._members), strict=True)
+        document: GroupDocument = {
+            "group": str(self._group.path),
+            "kind": content.kind,
+            "title": content.title,
+            "experiment": content.experiment,
+            "board": content.board,
+            "seeds": content.seeds,
+            "jobs": self._jobs,
+            "state": content.state,
+            "environment": str(self._plan.description.environment["name"]),
+            "runs": [{"run": str(member.path), **figures} for member, figures in runs],
+            "summary": summary_of(self._group, self._members),
+        }
+        if content.gymnasium is not None:
+            document["task"] = content.gymnasium.source
+        return document
 
     def _has_finished(self) -> GroupDocument:
         """Correct group.json if the command that trained was killed before it did; else raise
@@ -367,20 +386,6 @@ def figures_of(members: Sequence[Member]) -> list[Figures]:
     return figures
 
 
-def write_state(group: GroupFolder, members: Sequence[Member], state: str) -> None:
-    """Write to group.json how the group and its runs stand."""
-    content = group.content
-    group.write(
-        structs.replace(
-            content,
-            state=state,
-            ended=content.ended if state == "training" else timestamp(),
-            runs=figures_of(members),
-            summary=summary_of(group, members),
-        )
-    )
-
-
 def summary_of(group: GroupFolder, members: Sequence[Member]) -> list[Figures]:
     """Return the statistics of the final returns of each variant."""
     summary: list[Figures] = []
@@ -398,29 +403,6 @@ def summary_of(group: GroupFolder, members: Sequence[Member]) -> list[Figures]:
         label = {"variant": variant.name, "label": variant.label}
         summary.append({**label, **statistics_of(returns), "failed": lost})
     return summary
-
-
-def group_document(
-    group: GroupFolder, plan: Plan, members: Sequence[Member], jobs: int
-) -> GroupDocument:
-    content = group.content
-    runs = zip(members, figures_of(members), strict=True)
-    document: GroupDocument = {
-        "group": str(group.path),
-        "kind": content.kind,
-        "title": content.title,
-        "experiment": content.experiment,
-        "board": content.board,
-        "seeds": content.seeds,
-        "jobs": jobs,
-        "state": content.state,
-        "environment": str(plan.description.environment["name"]),
-        "runs": [{"run": str(member.path), **figures} for member, figures in runs],
-        "summary": summary_of(group, members),
-    }
-    if content.gymnasium is not None:
-        document["task"] = content.gymnasium.source
-    return document
 
 
 class GroupFailed(RltError):

@@ -367,14 +367,14 @@ class GroupView:
     jobs: int
     activity: str = ""
     clock: Callable[[], float] = time.monotonic
-    total: int | None = None  # runs, where they are not all known yet
+    total: int = 0  # of the runs, where they are not all known yet
 
     def __post_init__(self) -> None:
         self.began = self.clock()
 
     @property
     def count(self) -> int:
-        return len(self.members) if self.total is None else self.total
+        return self.total or len(self.members)
 
     @property
     def elapsed_s(self) -> float:

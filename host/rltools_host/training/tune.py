@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from msgspec import structs
@@ -26,7 +25,6 @@ from rltools_host.errors import (
     DamagedFileError,
     DiskError,
     FileError,
-    Interrupted,
     RltError,
     UsageError,
 )
@@ -35,18 +33,14 @@ from rltools_host.runs.contents import MAX_VARIANTS, Tune, Variant
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
 from rltools_host.training.group import (
     GroupDocument,
+    GroupTraining,
     MakeScreen,
-    copy_of_program,
-    group_document,
     jobs_on,
-    runs_of,
     scratch_folder,
-    write_state,
 )
-from rltools_host.training.group_plan import shared_request
 from rltools_host.training.hyperparameters import resized
-from rltools_host.training.plan import Built, Plan, TrainingRequest
-from rltools_host.training.progress import FAILED, FINISHED, PRUNED, WAITING, GroupView, Member
+from rltools_host.training.plan import Plan, TrainingRequest
+from rltools_host.training.progress import FAILED, FINISHED, PRUNED, Member
 from rltools_host.training.ray_cluster import RayCluster
 from rltools_host.training.study import TuneRequest, plan_new_tuning, resume_tuning
 from rltools_host.training.trials import COMPLETE, GROUP, Dimension, Trial, Trials
@@ -114,7 +108,7 @@ class OpenTrial:
     waiting: deque[Member] = field(default_factory=deque)
 
 
-class Tuning:
+class Tuning(GroupTraining):
     """One session of tuning."""
 
     def __init__(
@@ -129,11 +123,11 @@ class Tuning:
     ) -> None:
         """Prepare a session that `began` at this time.monotonic(); what compiled since then counts
         to its time."""
+        super().__init__(group, plan, interruption, request.training, cluster)
         content = group.content
         assert content.tune is not None
-        self._group, self._plan, self._interruption = group, plan, interruption
         self._tune: Tune = content.tune
-        self._cluster = cluster
+        self._count = self._tune.trials * len(content.seeds)
         self._jobs = jobs_on(cluster, plan, content.jobs)
         if plan.board.is_gpu and content.jobs is None:
             self._jobs = ON_GPU
@@ -141,20 +135,15 @@ class Tuning:
         self._trials = Trials(storage, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
         self._timeout_s, self._began = request.timeout_s, began
-        self._members = [self._member(name) for name in group.run_names()]
         self._open: dict[str, OpenTrial] = {}  # by their names
-        self._shared = TrainingRequest()
         self._error: RltError | None = None  # that no further trial would escape
         self._prepared_s = 0.0
-
-    def _member(self, name: RunName) -> Member:
-        label = f"trial {name.variant.removeprefix('t')}"
-        return Member(name, label, self._group.path / name.folder, self._plan.steps)
 
     def tune(self, make_screen: MakeScreen) -> TuneDocument:
         """Train what is missing of the trials; every way out leaves a tuning that can be
         resumed."""
         self._look_at_all()
+        self._prepared_s = time.monotonic() - self._began
         try:
             with scratch_folder(self._group.path / SCRATCH, self._plan.program) as scratch:
                 self._train_all(scratch, make_screen)
@@ -187,15 +176,16 @@ class Tuning:
     def _begin(self, trial: Trial) -> None:
         """Begin a trial: its runs that have not finished are to be trained."""
         content = self._group.content
-        known = {variant.name: variant.settings for variant in content.variants}
-        if known.get(trial.name, trial.settings) != trial.settings:
+        known = self._variants.setdefault(
+            trial.name, Variant(trial.name, trial.label, trial.settings)
+        )
+        if known.settings != trial.settings:
             raise DamagedFileError(
                 f"{trial.label} has other settings in its storage than in {self._group.path}: "
                 "restore the one or the other, or begin a new tuning"
             )
-        if trial.name not in known:
-            variants = [*content.variants, Variant(trial.name, trial.label, trial.settings)]
-            self._group.write(structs.replace(content, variants=variants))
+        if known not in content.variants:
+            self._group.write(structs.replace(content, variants=[*content.variants, known]))
             self._members += [self._member(RunName(trial.name, seed)) for seed in content.seeds]
         members = [member for member in self._members if member.name.variant == trial.name]
         opened = self._open[trial.name] = OpenTrial(trial, members)
@@ -217,27 +207,19 @@ class Tuning:
             return self._next()
         opened = waiting[0]
         member = opened.waiting.popleft()
-        return member, self._request_of(member, opened.trial)
+        return member, self._request_of(member)
 
-    def _request_of(self, member: Member, trial: Trial) -> TrainingRequest:
+    def _request_of(self, member: Member) -> TrainingRequest:
         """Return the request of a run. If sizes are searched, it builds a program of its own."""
-        shared = replace(self._shared, built=None) if self._has_sizes else self._shared
-        if member.state != WAITING:
-            return replace(
-                shared, experiment=None, task=None, settings=(), steps=None, resume=str(member.path)
-            )
-        settings, task = trial.settings, self._group.content.gymnasium
+        request = super()._request_of(member)
+        if not self._has_sizes:
+            return request
+        if request.resume is not None:
+            return replace(request, built=None, experiment=None, task=None)
+        task, settings = self._group.content.gymnasium, request.settings
         if task is not None:
             task, settings = resized(task, settings)
-        return replace(
-            shared,
-            task=task,
-            experiment=None if task is not None else shared.experiment,
-            seed=member.seed,
-            settings=(*shared.settings, *settings),
-            out=member.path,
-            restarts=member.path.is_dir(),  # there is no checkpoint in it
-        )
+        return replace(request, built=None, task=task, settings=settings)
 
     def _reported(self, member: Member) -> None:
         """Prune a trial if the storage finds it hopeless by the steps that all its runs have."""
@@ -290,33 +272,6 @@ class Tuning:
         with contextlib.suppress(DiskError):  # the runs and the storage count
             self._update("training")
 
-    # -- training ----------------------------------------------------------------------------------
-
-    def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
-        program = copy_of_program(self._plan.program, scratch)
-        built = Built(self._plan.description, program, self._plan.sources)
-        self._shared = replace(
-            shared_request(self._group.content), seeds=(), jobs=None, built=built
-        )
-        self._prepared_s = time.monotonic() - self._began
-        self._update("training")
-        content = self._group.content
-        view = GroupView(
-            content.title,
-            self._plan.board.name,
-            near_path(self._group.path),
-            self._members,
-            self._jobs,
-            total=self._tune.trials * len(content.seeds),
-        )
-        screen = make_screen(view)
-        how = (self._plan, self._cluster, self._jobs, scratch, screen, self._interruption)
-        self._runs = runs_of(*how, self._ended, self._reported)
-        try:
-            self._runs.train(self._next)
-        finally:
-            screen.close()
-
     def _is_over(self) -> bool:
         """Return True if the time limit has passed; the runs in training are paused then."""
         if self._timeout_s is None or time.monotonic() - self._began < self._timeout_s:
@@ -331,9 +286,6 @@ class Tuning:
         storage = ["--storage", self._tune.storage] if self._tune.storage else []
         return command_line("tune", "--resume", near_path(self._group.path), *storage)
 
-    def _update(self, state: str) -> None:
-        write_state(self._group, self._members, state)
-
     def _result(self) -> TuneDocument:
         finished = self._trials.finished()
         is_complete = not self._open and len(finished) >= self._tune.trials
@@ -343,11 +295,6 @@ class Tuning:
         if not is_complete and self._interruption.requested:
             raise self._interrupted(f"paused: {len(finished)} of {self._tune.trials} trials done")
         return self._document()
-
-    def _interrupted(self, what: str) -> Interrupted:
-        error = Interrupted(f"{what}; go on with `{self._resume_command}`")
-        error.details = {**self._document()}
-        return error
 
     def _document(self) -> TuneDocument:
         finished = self._trials.finished()
@@ -363,12 +310,11 @@ class Tuning:
         ]
         complete = [each for each in trials if each["state"] == COMPLETE and each["settings"]]
         best = max(complete, key=lambda each: each["value"] or 0.0, default=None)
-        document = group_document(self._group, self._plan, self._members, self._jobs)
         is_finished = self._group.content.state == "finished"
         if best is not None:
             best = {**best, "run": str(self._group.path / f"t{best['trial']}")}
         return {
-            **document,
+            **super()._document(),
             "of": self._tune.trials,
             "study": self._tune.study,
             "trials": trials,
