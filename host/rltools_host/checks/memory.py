@@ -9,8 +9,8 @@ on a Cortex-M7 a byte of code more may take a bank of 32 KB more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -43,7 +43,6 @@ WIDTHS = (16, 32, 48, 64, 80, 96, 128, 192, 256)  # as in host/native/describe_e
 INFER = "infer"  # the program of boards that policies are pushed to
 SLOT, SCRATCH = "policy slot", "scratch"
 Sizes = Mapping[str, int]
-PartsOf = Callable[[Board, Sizes], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -123,35 +122,34 @@ def linked_differences(board: Board, experiment: str, own: Sizes) -> dict[str, i
 def fits(experiment: str, bytes_of_widths: Sequence[Sizes]) -> list[BoardFit]:
     """Return the fit of every board that the experiment is built for; the first sizes are its
     own."""
-    boards = [
+    found = []
+    for board in boards_with(cmake.TRAIN):
+        if not experiments.lacking(experiment, board):
+            linked = linked_differences(board, experiment, bytes_of_widths[0])
+            parts = [parts_of(board, sizes, linked) for sizes in bytes_of_widths]
+            found.append(fit_of(board, bytes_of_widths, parts, linked is not None))
+    return found
+
+
+def boards_with(program: str) -> list[Board]:
+    """Return the boards of known memory for which we build this program."""
+    return [
         board
         for board in list_boards()
-        if board.has_own_firmware
-        and cmake.TRAIN in cmake.programs_of(board)
-        and not experiments.lacking(experiment, board)
+        if board.memory and board.has_own_firmware and program in cmake.programs_of(board)
     ]
-    differences = {
-        board.name: linked_differences(board, experiment, bytes_of_widths[0]) for board in boards
-    }
-    found = fits_of(
-        boards,
-        bytes_of_widths,
-        lambda board, sizes: parts_of(board, sizes, differences[board.name]),
-    )
-    return [replace(each, is_linked=differences[each.board] is not None) for each in found]
 
 
-def fits_of(
-    boards: Iterable[Board], bytes_of_widths: Sequence[Sizes], parts: PartsOf
-) -> list[BoardFit]:
-    own, *others = bytes_of_widths
-    found = []
-    for board in boards:
-        if board.memory:
-            fitting = [sizes for sizes in others if max(parts(board, sizes).values()) <= 1.0]
-            widest = max((sizes["width"] for sizes in fitting), default=0)
-            found.append(BoardFit(board.name, board.title, parts(board, own), widest))
-    return found
+def fit_of(
+    board: Board,
+    bytes_of_widths: Sequence[Sizes],
+    parts: Sequence[dict[str, float]],
+    is_linked: bool = False,
+) -> BoardFit:
+    """Return the fit of a board on which the sizes take these parts of its memories."""
+    pairs = zip(bytes_of_widths[1:], parts[1:], strict=True)
+    widths = (sizes["width"] for sizes, each in pairs if max(each.values()) <= 1.0)
+    return BoardFit(board.name, board.title, parts[0], max(widths, default=0), is_linked)
 
 
 # -- of a task's policy ----------------------------------------------------------------------------
@@ -160,12 +158,10 @@ def fits_of(
 def policy_fits(bytes_of_widths: Sequence[Sizes]) -> list[BoardFit]:
     """Return the fit of every board that policies are pushed to; the first sizes are the task's
     own."""
-    boards = [
-        board
-        for board in list_boards()
-        if board.has_own_firmware and INFER in cmake.programs_of(board)
+    return [
+        fit_of(board, bytes_of_widths, [policy_parts(board, sizes) for sizes in bytes_of_widths])
+        for board in boards_with(INFER)
     ]
-    return fits_of(boards, bytes_of_widths, policy_parts)
 
 
 def policy_parts(board: Board, sizes: Sizes) -> dict[str, float]:

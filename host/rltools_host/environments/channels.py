@@ -180,6 +180,12 @@ def channels_of(
 MAX_NAMES = 4
 
 
+def first_of(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    others = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {others:,} more" if others > 0 else "")
+
+
 def assumptions(task: Task) -> list[str]:
     """Return a line for each property of a new task's policies that nobody states."""
     lines = []
@@ -190,12 +196,9 @@ def assumptions(task: Task) -> list[str]:
             "step_interval_us in the channels"
         )
     if task.unbounded:
-        names = ", ".join(task.unbounded[:MAX_NAMES])
-        others = len(task.unbounded) - MAX_NAMES
-        names += f" and {others:,} more" if others > 0 else ""
         lines.append(
-            f"assumed: {names}: an end at ±{WIDE:g}, or as far beyond the other end, where the "
-            'space has none; state it by "minimum" and "maximum" in the channels'
+            f"assumed: {first_of(task.unbounded)}: an end at ±{WIDE:g}, or as far beyond the other "
+            'end, where the space has none; state it by "minimum" and "maximum" in the channels'
         )
     unstated = [
         f"{channel.name} {usual_safe_value(channel):g}"
@@ -205,10 +208,8 @@ def assumptions(task: Task) -> list[str]:
         if value is None
     ]
     if unstated:
-        others = len(unstated) - MAX_NAMES
-        names = ", ".join(unstated[:MAX_NAMES]) + (f" and {others:,} more" if others > 0 else "")
         lines.append(
-            f'assumed: where something is wrong a board does {names}; state it by "safe" in the '
-            "channels"
+            f"assumed: where something is wrong a board does {first_of(unstated)}; state it by "
+            '"safe" in the channels'
         )
     return lines

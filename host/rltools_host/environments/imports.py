@@ -103,11 +103,16 @@ def note_of(file: Path) -> Path:
     return PROJECT.named_tasks / hashlib.sha256(os.fsencode(file)).hexdigest()
 
 
+def unnamed_file(source: str) -> Path | None:
+    """Return the file that a task imports, unless the user has named it; None if there is none."""
+    file = file_named_by(source)
+    return None if file is None or note_of(file).is_file() else file
+
+
 def agree(source: str) -> None:
     """Note that the user has named this task: its file may be imported, now and for runs that name
     it."""
-    file = file_named_by(source)
-    if file is None or note_of(file).is_file():
+    if (file := unnamed_file(source)) is None:
         return
     note = note_of(file)
     try:
@@ -119,8 +124,7 @@ def agree(source: str) -> None:
 
 def require_agreement(source: str) -> None:
     """Raise UsageError unless the code that a run names for its task may be imported."""
-    file = file_named_by(source)
-    if file is None or note_of(file).is_file():
+    if unnamed_file(source) is None:
         return
     train = command_line("train", source, "--resume", "RUN")
     evaluate = command_line("evaluate", "RUN", "--task", source)

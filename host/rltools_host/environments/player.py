@@ -136,7 +136,7 @@ class Player:
         for slot in range(1, count):
             self._environments[slot] = self._made()
         self._state.call(RESET)
-        seen, info = reset_result(first.reset(seed=0))
+        seen, info = parts_of(first.reset(seed=0), "reset")
         self._state.answered()
         self._checked(seen, "reset", 0)
         mask_of(info, self._task, "reset")
@@ -155,7 +155,7 @@ class Player:
                 if environment is None:
                     environment = self._environments[slot] = self._made()
                 self._state.call(RESET)
-                observation, info = reset_result(environment.reset(seed=seed))
+                observation, info = parts_of(environment.reset(seed=seed), "reset")
                 seen = self._checked(observation, "reset", slot)
                 seen = with_mask(seen, info, self._task, "reset")
                 self._seen[slot] = seen
@@ -183,7 +183,8 @@ class Player:
             environment = self._environments[slot]
             given = self._actions.taken(action)
             self._state.call(STEP)
-            observation, reward, terminated, truncated, info = step_result(environment.step(given))
+            parts = parts_of(environment.step(given), "step")
+            observation, reward, terminated, truncated, info = parts
             seen = self._checked(observation, "step", slot)
             reward = checked_reward(reward)
             flags = flag_of(terminated, "terminated"), flag_of(truncated, "truncated")
@@ -290,26 +291,22 @@ def numbers(values: Float32Array) -> str:
     return ", ".join(pieces) + (", …" if len(values) > MAX_NUMBERS else "")
 
 
-def reset_result(result: Any) -> tuple[Any, Any]:
-    if isinstance(result, tuple) and len(result) == 2:
+RESULTS = {
+    "reset": ("observation", "info"),
+    "step": ("observation", "reward", "terminated", "truncated", "info"),
+}
+
+
+def parts_of(result: Any, where: str) -> tuple[Any, ...]:
+    """Return what a reset or a step returned, if it has as many parts as Gymnasium's."""
+    names = RESULTS[where]
+    if isinstance(result, tuple) and len(result) == len(names):
         return result
+    found = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
     raise InterfaceFault(
-        f"reset returned {returned(result)}, as Gym had it before 0.26, and Gymnasium asks for "
-        "(observation, info)"
+        f"{where} returned {found}, as Gym had it before 0.26, and Gymnasium asks for "
+        f"({', '.join(names)})"
     )
-
-
-def step_result(result: Any) -> tuple[Any, Any, Any, Any, Any]:
-    if isinstance(result, tuple) and len(result) == 5:
-        return result
-    raise InterfaceFault(
-        f"step returned {returned(result)}, as Gym had it before 0.26, and Gymnasium asks for "
-        "(observation, reward, terminated, truncated, info)"
-    )
-
-
-def returned(result: Any) -> str:
-    return f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
 
 
 def flag_of(value: Any, name: str) -> bool:

@@ -62,18 +62,14 @@ def environments_of(
     server = open_again(asked, make_env) if isinstance(asked, Task) else open_task(asked)
     with contextlib.closing(server):
         if isinstance(asked, TaskRequest):
-            if asked.algorithm is None:
-                say_algorithm(server.task)
-            aside(*assumptions(server.task))
+            task = server.task
+            if asked.algorithm is None and any(action.choices for action in task.actions):
+                chosen = f"{task.algorithm} learns them"
+                aside(f"{task.environment} has choices as its actions: {chosen}")
+            aside(*assumptions(task))
         if not is_built:
             headers_of(server.task).write()
         yield server
-
-
-def say_algorithm(task: Task) -> None:
-    """Print which algorithm was chosen for discrete actions, as nobody asked for one."""
-    if any(action.choices for action in task.actions):
-        aside(f"{task.environment} has choices as its actions: {task.algorithm} learns them")
 
 
 def open_task(request: TaskRequest) -> EnvironmentServer:

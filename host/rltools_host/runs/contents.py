@@ -339,7 +339,7 @@ class RunDocument(TypedDict):
     seed: int
     steps: int
     step: int
-    updates: NotRequired[int]  # of this run in all, as the board reports them
+    updates: int  # of this run in all, as the board reports them
     train_s: float | None
     evaluation_s: float | None
     steps_per_s: float | None

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from rltools_host.boards.board_link import open_board_link
 from rltools_host.boards.file_parts import Keeping
@@ -39,7 +39,7 @@ from rltools_host.runs.checkpoint import (
     parse_image,
     to_safetensors,
 )
-from rltools_host.runs.contents import Best, Memory, Row, Run, RunDocument, Session, StatedIdentity
+from rltools_host.runs.contents import Best, Memory, Row, Run, Session, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import (
@@ -292,30 +292,6 @@ def run_in_state(
         return_std=evaluation.return_std,
         length_mean=length if math.isfinite(length) else None,
     )
-
-
-def summary(plan: Plan, folder: RunFolder, result: Result, host_cpu_s: float) -> RunDocument:
-    """Return what `rlt train --json` prints of a run at rest, without a task's faults."""
-    run = folder.content
-    return {
-        "run": str(folder.path),
-        "experiment": plan.description.name,
-        "environment": plan.description.environment["name"],
-        "board": plan.board.name,
-        "seed": plan.seed,
-        "steps": plan.steps,
-        "step": result.step,
-        "train_s": run.train_s,
-        "evaluation_s": run.evaluation_s,
-        "steps_per_s": run.steps_per_s,
-        "return_mean": run.return_mean,
-        "return_std": run.return_std,
-        "best": to_builtins(run.best),
-        "state_sha256": result.state_sha256,
-        "guest_instructions": run.guest_instructions,
-        "messages_lost": run.messages_lost,
-        "host_cpu_s": host_cpu_s,
-    }
 
 
 def train_s_before(run: Run, step: int, rows: Sequence[Row]) -> float:

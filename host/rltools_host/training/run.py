@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from rltools_host.boards.file_parts import Keeping, remove_parts
 from rltools_host.boards.messages import Evaluation, Event, Identity, Result, State, StatusText
@@ -39,7 +39,6 @@ from rltools_host.training.board import (
     put_on_board,
     run_at_start,
     run_in_state,
-    summary,
     train_s_before,
     view_of,
 )
@@ -479,7 +478,26 @@ class TrainingRun:
         return ""
 
     def _document(self, result: Result) -> RunDocument:
-        document = summary(self._plan, self._folder, result, self._time.cpu_s)
-        document["updates"] = self._screen.view.updates
+        plan, run = self._plan, self._folder.content
+        document: RunDocument = {
+            "run": str(self._folder.path),
+            "experiment": plan.description.name,
+            "environment": plan.description.environment["name"],
+            "board": plan.board.name,
+            "seed": plan.seed,
+            "steps": plan.steps,
+            "step": result.step,
+            "updates": self._screen.view.updates,
+            "train_s": run.train_s,
+            "evaluation_s": run.evaluation_s,
+            "steps_per_s": run.steps_per_s,
+            "return_mean": run.return_mean,
+            "return_std": run.return_std,
+            "best": to_builtins(run.best),
+            "state_sha256": result.state_sha256,
+            "guest_instructions": run.guest_instructions,
+            "messages_lost": run.messages_lost,
+            "host_cpu_s": self._time.cpu_s,
+        }
         self._notes.describe(document)
         return document
