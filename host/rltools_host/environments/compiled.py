@@ -52,15 +52,19 @@ def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
     raise UsageError(f"autoreset_mode {mode}: choose {names}")
 
 
-def require_no_options(options: Info | None) -> None:
+def checked_reset(seed: int | None, options: Info | None) -> int | None:
+    """Return the seed of a reset, one for all environments; raise UsageError if it is not below
+    2^32."""
     if options:
         raise UsageError(f"reset has no option {next(iter(options))}: it takes a seed only")
+    return None if seed is None else checked_seed(seed)
 
 
 class Compiled:
     """An environment over a batch: its library and channels."""
 
     _batch: Batch
+    _was_reset = False
 
     @property
     def library(self) -> Library:
@@ -75,6 +79,17 @@ class Compiled:
     def action_channels(self) -> tuple[Channel, ...]:
         """Return name, unit and range of each element of an action."""
         return self.library.actions
+
+    def _begin(self, seed: int | None, random: np.random.Generator) -> None:
+        """Begin episodes of this seed; without one the next episodes, or at first those of a random
+        seed."""
+        if seed is not None:
+            self._batch.reset(seed)
+        elif self._was_reset:
+            self._batch.begin_next()
+        else:
+            self._batch.reset(int(random.integers(2**32)))
+        self._was_reset = True
 
 
 class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
@@ -132,7 +147,6 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.spec = gymnasium.registry.get(NAMESPACE + library.name)
         self._actions = action_view(self._batch)
-        self._was_reset = False
 
     @property
     def states(self) -> NDArray[Any]:
@@ -164,12 +178,9 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         self, *, seed: int | None = None, options: Info | None = None
     ) -> tuple[Float32Array, Info]:
         """Return the first observations; raise UsageError if the seed is not below 2^32."""
-        require_no_options(options)
-        if seed is not None:  # one for all environments
-            seed = checked_seed(seed)
+        seed = checked_reset(seed, options)
         super().reset(seed=seed)
-        begin(self._batch, seed, self._was_reset, self.np_random)
-        self._was_reset = True
+        self._begin(seed, self.np_random)
         observations = self._batch.observations
         return (observations.copy() if self.copy else observations), {}
 
@@ -216,17 +227,6 @@ def action_view(batch: Batch) -> NDArray[Any]:
     return batch.actions[:, 0] if len(channels) == 1 and channels[0].choices else batch.actions
 
 
-def begin(batch: Batch, seed: int | None, was_reset: bool, random: np.random.Generator) -> None:
-    """Begin episodes of this seed; without one the next episodes, or at first those of a random
-    seed."""
-    if seed is not None:
-        batch.reset(seed)
-    elif was_reset:
-        batch.begin_next()
-    else:
-        batch.reset(int(random.integers(2**32)))
-
-
 class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
     """One environment of the core, as gymnasium.make("rlt/Pendulum-v1") makes it.
 
@@ -240,7 +240,6 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         self.metadata = {"render_modes": []}
         self.observation_space = space_of(library.observations)
         self.action_space = space_of(library.actions)
-        self._was_reset = False
 
     @property
     def states(self) -> NDArray[Any]:
@@ -252,12 +251,9 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         self, *, seed: int | None = None, options: Info | None = None
     ) -> tuple[Float32Array, Info]:
         """Return the first observation; raise UsageError if the seed is not below 2^32."""
-        require_no_options(options)
-        if seed is not None:
-            seed = checked_seed(seed)
+        seed = checked_reset(seed, options)
         super().reset(seed=seed)
-        begin(self._batch, seed, self._was_reset, self.np_random)
-        self._was_reset = True
+        self._begin(seed, self.np_random)
         (observation,) = self._batch.observations.copy()
         return observation, {}
 

@@ -32,7 +32,7 @@ from rltools_host.environments.imports import (
     require_agreement,
     whole_source,
 )
-from rltools_host.environments.task import MakeEnvironment, TaskRequest
+from rltools_host.environments.task import MakeEnvironment, TaskRequest, request_of
 from rltools_host.errors import BuildError, EnvironmentLostError, RltError, UsageError
 from rltools_host.interruption import ending
 from rltools_host.lines import aside
@@ -92,18 +92,10 @@ def open_again(task: Task, make_env: MakeEnvironment | None = None) -> Environme
     """
     if make_env is None:
         require_agreement(task.source)
-    request = TaskRequest(
-        task.source,
-        make_env,
-        name=task.environment,
-        algorithm=task.algorithm,
-        hidden=task.hidden,
-        environments=task.sizes.environments,
-    )
     if make_env is not None:
-        return ServerInThread(request, task)
+        return ServerInThread(request_of(task, make_env), task)
     install_what_it_needs(task.source)
-    return ServerProcess(request, task)
+    return ServerProcess(request_of(task), task)
 
 
 class ServerInThread(EnvironmentServer):

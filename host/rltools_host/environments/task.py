@@ -123,6 +123,18 @@ class TaskRequest:
         return sizes
 
 
+def request_of(task: Task, make_env: MakeEnvironment | None = None) -> TaskRequest:
+    """Return the request of a complete task, with the default sizes of batches."""
+    return TaskRequest(
+        task.source,
+        make_env,
+        name=task.environment,
+        algorithm=task.algorithm,
+        hidden=task.hidden,
+        environments=task.sizes.environments,
+    )
+
+
 def is_task(name: str | None) -> bool:
     """Return whether the name is that of a task of Gymnasium's, and no experiment."""
     return name is not None and name.startswith(PREFIX)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from rltools_host.boards.file_transfer import (
     LARGEST_FILE_BYTES,
     POLICY_PATH,
 )
-from rltools_host.boards.messages import Evaluation, Identity, Progress, Result
+from rltools_host.boards.messages import Evaluation, Progress, Result
 from rltools_host.boards.session import BoardSession
 from rltools_host.boards.transport import Link
 from rltools_host.build import experiments, firmware
@@ -198,7 +197,7 @@ def origin_now() -> Mapping[str, Any]:
 
 def run_at_start(
     plan: Plan,
-    identity: Identity,
+    identity: StatedIdentity,
     port: str,
     sources: str,
     earlier: Run,
@@ -230,7 +229,7 @@ def run_at_start(
         steps=plan.steps,
         hyperparameters=plan.hyperparameters,
         **origin,
-        identity=typed(asdict(identity), StatedIdentity),
+        identity=identity,
         memory=typed(memory, list[Memory]),
         sessions=[*earlier.sessions, session],
         safe_action=list(description.environment.get("safe_action", [])),

@@ -25,7 +25,6 @@ from rltools_host.boards.framing import SEVERITY_INFO
 from rltools_host.boards.gpu import Gpu, GpuMemory, OutOfGpuMemoryError, at
 from rltools_host.boards.messages import (
     Evaluation,
-    Identity,
     Report,
     State,
     StatusText,
@@ -44,7 +43,7 @@ from rltools_host.errors import (
 from rltools_host.interruption import Interruption
 from rltools_host.lines import plural
 from rltools_host.runs.checkpoint import to_safetensors
-from rltools_host.runs.contents import Run, RunDocument
+from rltools_host.runs.contents import Run, RunDocument, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import begun_us_now, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
@@ -672,19 +671,15 @@ def open_folder(agent: Agent, gpu: Gpu, origin: Mapping[str, Any]) -> RunFolder:
 def started(plan: Plan, gpu: Gpu, sources: Sources, earlier: Run, origin: Mapping[str, Any]) -> Run:
     """Return run.json of a run whose session begins on the GPU."""
     sizes = plan.description.bytes_of
-    identity = Identity(
+    identity = StatedIdentity(
         experiment=plan.description.name,
         board=plan.board.name,
         device="Block",
-        revision="",
         fingerprint=plan.description.fingerprint,
-        protocol_version=0,
         state=State.TRAINING,
-        counts_instructions=False,
         learner_bytes=sizes["learner"],
         replay_bytes=sizes["replay"],
         scratch_bytes=sizes["scratch"],
-        unique_id="",
         program="train",
     )
     return run_at_start(plan, identity, gpu.info.name, sources.name, earlier, origin)

@@ -24,6 +24,7 @@ from rltools_host.environments.task import (
     TaskRequest,
     checked_steps,
     experiment_name,
+    request_of,
 )
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import parse_json, read_limited
@@ -130,13 +131,8 @@ def resized(task: Task, settings: Sequence[str]) -> tuple[Task, tuple[str, ...]]
     episode_steps = sizes.pop("episode_steps", task.episode_steps)
     sizes = structs.asdict(task.sizes) | sizes
     environments = sizes.pop("environments")
-    request = TaskRequest(
-        task.source,
-        name=task.environment,
-        algorithm=task.algorithm,
-        hidden=hidden or task.hidden,
-        environments=environments,
-        sizes=sizes,
+    request = replace(
+        request_of(task), hidden=hidden or task.hidden, environments=environments, sizes=sizes
     )
     checked = request.checked_sizes()
     sized = structs.replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from msgspec import structs, to_builtins
@@ -14,6 +14,7 @@ from rltools_host.boards.file_parts import Keeping, remove_parts
 from rltools_host.boards.messages import Evaluation, Event, Identity, Result, State, StatusText
 from rltools_host.boards.session import BoardSession
 from rltools_host.build import cmake
+from rltools_host.documents import typed
 from rltools_host.errors import (
     DiskError,
     EnvironmentLostError,
@@ -24,7 +25,7 @@ from rltools_host.errors import (
 )
 from rltools_host.interruption import Interruption
 from rltools_host.runs import saves
-from rltools_host.runs.contents import Row, Run, RunDocument
+from rltools_host.runs.contents import Row, Run, RunDocument, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
@@ -391,8 +392,8 @@ class TrainingRun:
 
     def _run_at_start(self, earlier: Run, sources: Sources) -> Run:
         port = self._session.description
-        now = origin_now()
-        return run_at_start(self._plan, self._identity, port, sources.name, earlier, now)
+        identity: StatedIdentity = typed(asdict(self._identity), StatedIdentity)
+        return run_at_start(self._plan, identity, port, sources.name, earlier, origin_now())
 
     def _run_in(self, state: str, fault: str = "") -> Run:
         """Return run.json for this state of training, with what is known by now."""

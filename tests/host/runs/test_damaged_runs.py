@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from checkpoint_files import split_header, with_header
 from foreign_runs import places
-from rltools_host.boards.messages import Identity
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
+from rltools_host.runs.contents import StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import origin_now, run_at_start, run_in_state, train_s_before
 from rltools_host.training.metrics_log import last_evaluation
@@ -26,7 +26,6 @@ from rltools_host.training.progress import TrainingView
 from run_folders import change
 from training_bench import Bench, installed_bench
 
-IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00", "train")
 MANY = settings(
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -142,7 +141,7 @@ def go_on(path: Path) -> None:
     evaluation = last_evaluation(rows)
     before = train_s_before(folder.content, plan.first_step, rows)
     name, now = "sources-0123456789ab.tar.gz", origin_now()
-    begun = run_at_start(plan, IDENTITY, "a port", name, folder.content, now)
+    begun = run_at_start(plan, StatedIdentity(), "a port", name, folder.content, now)
     folder.write(plan.with_resumed_save(begun))
     session = folder.content.sessions[-1]
     folder.write(run_in_state(folder.content, "paused", 150, before + 1.0, evaluation, session))
