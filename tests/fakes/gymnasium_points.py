@@ -85,13 +85,6 @@ class WidePoint(Point):
         return self.seen(), self.reward(), False, self.steps >= STEPS, {}
 
 
-class StrayPoint(Point):
-    """Its time runs beyond the range that it states."""
-
-    def seen(self) -> Any:
-        return super().seen() * np.array([1.0, 1.25], np.float32)
-
-
 class OutlierPoint(Point):
     """States no range; its place is once no place at all."""
 

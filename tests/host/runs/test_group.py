@@ -11,9 +11,7 @@ import pytest
 from policy_run import GROUP
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.names import find_group, find_run, require_empty
-from rltools_host.tree import PROJECT
-from run_folders import new_group, new_run
+from run_folders import new_group
 
 VARIANTS = [
     {"name": "a", "label": "with", "settings": []},
@@ -61,29 +59,3 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     one.close()
     second.lock()
     second.close()
-
-
-def test_which_group_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = tmp_path / "runs"
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(PROJECT, "root", tmp_path)
-    group = made(runs / "20260101-000000-x-seeds")
-    assert find_group("20260101-000000-x-seeds") == group
-    assert find_group("runs/20260101-000000-x-seeds") is not None
-    assert find_group(group) == group
-    assert find_group("latest") == group
-    assert find_group("nothing") is None
-    assert find_group("") is None
-    assert find_group(group / "a" / "s0") is None
-    newer = runs / "20260101-000000-run"
-    new_run(newer, {}).close()
-    assert find_group("latest") is None, "a run is newer"
-    assert find_run("latest") == newer
-
-
-def test_a_group_is_not_written_over(tmp_path: Path) -> None:
-    group = made(tmp_path / "g")
-    with pytest.raises(UsageError, match=r"is not empty: .*, or resume the run with --resume"):
-        require_empty(group)
-    with pytest.raises(UsageError, match="is not empty"):
-        made(group)

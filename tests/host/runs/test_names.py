@@ -53,7 +53,10 @@ def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             find_run(newest)
     assert find_run("runs/g/latest") == Path("runs/g/s0")
     assert find_group("latest") == find_group("g") == group
+    for name in ("nothing", "", inner):
+        assert find_group(name) is None
     newest = made(runs / "newest", 4)
+    assert find_group("latest") is None, "a run is newer"
     assert find_run("runs/latest") == Path("runs/newest")
     monkeypatch.chdir(group)
     assert find_run("./runs/latest/") == newest, "wherever one is"

@@ -11,11 +11,10 @@ import pytest
 import rlt
 from fake_board import policy_of
 from rltools_host.commands import cli
-from rltools_host.commands import train as train_command
-from rltools_host.errors import DamagedFileError, Interrupted, RefusedError, UsageError
+from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
-from training_bench import installed_bench, interrupt_at, is_valid, metrics
+from training_bench import installed_bench, is_valid, metrics
 from training_calls import train_here
 
 SETTINGS = ["eval_freq=100", "learning_starts=200", "report_every=10"]
@@ -54,26 +53,6 @@ def test_the_best_policy_is_that_of_a_run_which_ends_there(whole: Path, tmp_path
     # Where the last one is the best, both are the same.
     assert ended["best"]["step"] == BEST_AT
     assert folder.best_path.read_bytes() == folder.policy_path.read_bytes()
-
-
-def test_a_resumed_run_goes_on_with_the_best_so_far(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The board that goes on does not know of it."""
-    with monkeypatch.context() as patch:
-        patch.setattr(train_command, "make_screen", interrupt_at(400))
-        with pytest.raises(Interrupted, match="checkpoint saved"):
-            train(tmp_path / "run", steps=10_000_000)
-    paused = RunFolder.open(tmp_path / "run").content
-    assert paused.best is not None
-    steps = (paused.checkpoint_step or 0) // 100 * 100 + 300
-    resumed = train_here(None, "host", resume=str(tmp_path / "run"), steps=steps)
-    assert resumed["best"] == train(tmp_path / "whole", steps)["best"]
-    assert [path.name for path in sorted(RunFolder.open(tmp_path / "run").save_path.iterdir())] == [
-        "best.rltp",
-        "checkpoint.safetensors",
-        "policy.rltp",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def train_pendulum(out: Path | None = None, **options: Any) -> dict[str, Any]:
 def test_host_program_pauses_and_resumes_to_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Paused on the way to a total that it does not reach before, however late the pause comes."""
+    """Paused on the way to a total that it does not reach before, however late the pause comes. The
+    best policy is that of both sessions, though the second board does not know of the first."""
     settings = ["eval_freq=100", "report_every=10"]
     with monkeypatch.context() as patch:
         patch.setattr(train_command, "make_screen", interrupt_at(200))
@@ -54,6 +55,11 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
     assert paused["state_sha256"] != whole["state_sha256"]
     assert resumed["state_sha256"] == whole["state_sha256"]
     assert resumed["return_mean"] == whole["return_mean"]
+    assert resumed["best"] == whole["best"]
+    assert paused["best"] is not None
+    saved = RunFolder.open(tmp_path / "run").save_path
+    names = {path.name for path in saved.iterdir()}
+    assert names == {"best.rltp", "checkpoint.safetensors", "policy.rltp"}
     rows = [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "run", "evaluation")]
     assert rows == [
         (r["step"], r["return_mean"]) for r in metrics(tmp_path / "whole", "evaluation")
