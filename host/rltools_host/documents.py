@@ -82,6 +82,7 @@ def typed(document: Any, kind: type[T] | Any, name: str = "") -> T:
         what, field = (what, field) if what else (field, "")
         field = field.replace("`", "").replace("$.", f"{name}." if name else "")
         field = field.replace("$", name) or name
+        what = what if len(what) <= LONGEST_TEXT else f"{what[:LONGEST_TEXT]}…"  # quotes the value
         raise Unfit(f"{field}: {what}" if field else what) from None
     return result
 

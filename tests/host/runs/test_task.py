@@ -61,6 +61,13 @@ def test_channels_that_are_not_taken(name: str, channel: Channel, reason: str) -
     assert str(refused.value).startswith(reason)
 
 
+def test_a_text_of_any_length_is_refused_in_a_sentence() -> None:
+    """The whole of it was quoted."""
+    with pytest.raises(Unfit, match=r"^step_interval_from: .*…$") as refused:
+        typed({**to_builtins(TASK), "step_interval_from": "x" * 10**6}, Task)
+    assert len(str(refused.value)) < 400
+
+
 def test_its_words_state_all_of_its_sizes() -> None:
     """A report's command left out those of batch, buffer and rollout."""
     sizes = Sizes(environments=2, batch_size=16, buffer_size=77, n_steps=8)
