@@ -98,9 +98,6 @@ def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     assert state_of(group / "s7") == state_of(tmp_path / "alone")
     assert document_of(GroupFolder.open(group))["gymnasium"] == stored["gymnasium"]
 
-    again = rlt("train", "--resume", group)
-    assert again.returncode == 2
-    assert "have finished: give a larger total with --steps" in again.stderr
     more = rlt("train", "--resume", group, "--steps", "5100", "--board", "host")
     assert more.returncode == 0, more.stderr
     runs = [document_of(RunFolder.open(group / f"s{seed}")) for seed in (5, 6, 7)]
