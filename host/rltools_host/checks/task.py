@@ -25,7 +25,7 @@ from rltools_host.checks import rules
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
 from rltools_host.checks.memory import policy_sizes
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
-from rltools_host.checks.wrappers import chain, wrapper_findings
+from rltools_host.checks.wrappers import wrapper_findings
 from rltools_host.environments.channels import assumptions
 from rltools_host.environments.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.environments.imports import made, make_first, one_line
@@ -35,7 +35,7 @@ from rltools_host.environments.player import (
     reward_of,
     step_context,
 )
-from rltools_host.environments.spaces import InterfaceFault, nearest_allowed, with_mask
+from rltools_host.environments.spaces import InterfaceFault, chain, nearest_allowed, with_mask
 from rltools_host.environments.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 

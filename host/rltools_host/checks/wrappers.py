@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rltools_host.checks.findings import ADVICE, FAULT, Finding
+from rltools_host.environments.spaces import chain
 
-MAX_WRAPPERS = 50
 # By the names of Gymnasium's classes, whose texts a task's own classes may derive from.
 NORMALIZED = (
     "its running mean and deviation are neither saved with a run nor exported with a policy",
@@ -58,14 +58,6 @@ KNOWN = {
 }
 # Which change nothing, or what a policy elsewhere does by its contract: flat rows in range.
 HARMLESS = ("ClipAction", "FlattenObservation", "ReshapeObservation", "DtypeObservation")
-
-
-def chain(environment: Any) -> list[Any]:
-    """Return the wrappers, from the outermost on, and the environment itself."""
-    found = [environment]
-    while len(found) <= MAX_WRAPPERS and hasattr(found[-1], "env"):
-        found.append(found[-1].env)
-    return found
 
 
 def wrapper_findings(environment: Any, episode_steps: int) -> list[Finding]:

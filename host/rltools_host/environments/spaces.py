@@ -87,12 +87,18 @@ def time_limit(environment: Any) -> int | None:
     from gymnasium.wrappers import TimeLimit
 
     steps: Any = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
-    within = environment
-    for _ in range(MAX_WRAPPERS):
+    for within in chain(environment):
         if isinstance(within, TimeLimit):
             steps = within._max_episode_steps
-        within = getattr(within, "env", None)
     return int(steps) if steps else None
+
+
+def chain(environment: Any) -> list[Any]:
+    """Return the wrappers, from the outermost on, and the environment itself."""
+    found = [environment]
+    while len(found) <= MAX_WRAPPERS and hasattr(found[-1], "env"):
+        found.append(found[-1].env)
+    return found
 
 
 def without_size(space: Any, path: str = "") -> tuple[str, Any] | None:

@@ -166,7 +166,7 @@ def start_run(job: Path, request: TrainingRequest, project: Path) -> subprocess.
 def last_words(process: subprocess.Popen[bytes], job: Path) -> str:
     """Return how a run's process ended, with the last line of its log."""
     how = ending(process)
-    printed = job.with_suffix(".log").read_text(errors="replace").strip().splitlines()
+    printed = job.with_suffix(".log").read_text("utf-8", "replace").strip().splitlines()
     return f"{how}{': ' + printed[-1] if printed else ''}"
 
 
