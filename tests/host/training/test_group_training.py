@@ -25,7 +25,7 @@ from rltools_host.runs.group import GroupFolder
 from rltools_host.training import group as group_module
 from rltools_host.training import group_plan
 from rltools_host.training.group import GroupTraining, scratch_folder
-from rltools_host.training.group_plan import GroupRequest
+from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.progress import FINISHED, GroupScreen, Member
 from rltools_host.tree import command_line
@@ -234,3 +234,25 @@ def test_full_disk_at_every_point(tmp_path: Path) -> None:
         shutil.rmtree(path)
         point += 1
     assert point > 25
+
+
+# -- seeds as they are typed -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", (0,)),
+        ("0-3", (0, 1, 2, 3)),
+        ("0,3,5-7", (0, 3, 5, 6, 7)),
+        ("4294967295", (4294967295,)),
+    ],
+)
+def test_seeds(text: str, expected: tuple[int, ...]) -> None:
+    assert parse_seeds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "5-3", "1,0-2", "4294967296", "0-16384"])
+def test_what_are_no_seeds(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_seeds(text)

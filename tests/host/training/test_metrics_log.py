@@ -1,7 +1,9 @@
-"""Rows of metrics that a full disk did not take are written later."""
+"""Rows of metrics that a full disk did not take are written later; scalars have the tags of
+Stable-Baselines3, and the means of episodes that have ended."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +11,10 @@ from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgres
 from rltools_host.errors import DiskError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.metrics_log import (
+    RecentEpisodes,
     ReportLog,
+    Scalars,
+    progress_of,
     row_of,
 )
 
@@ -52,3 +57,52 @@ def test_rows_that_found_no_place_are_written_later() -> None:
     assert folder.rows == [progress, event, {"time_s": 3.0, **row_of(EVALUATION, NAMES)}]
     log.flush()
     assert len(folder.rows) == 3, "no row twice"
+
+
+# -- scalars ---------------------------------------------------------------------------------------
+
+
+def report(
+    step: int, ended: int = 0, mean: float = math.nan, length: float = math.nan
+) -> TrainingProgress:
+    """Return a report whose last episode says nothing: means are of those that have ended."""
+    metrics = (0.5, 0.25)
+    return TrainingProgress(
+        0, step, 10**6, step // 2, step // 90, -1e6, 0.0, metrics, ended, mean, length
+    )
+
+
+def test_scalars_have_the_tags_of_stable_baselines3() -> None:
+    scalars = Scalars(("actor_loss", "kl"))
+    scalars.of(report(200, 1, -10.0, 240.0), 0.5)
+    scalars.of(report(300), 0.5)  # an episode of another environment was cut off
+    assert scalars.of(report(400, 3, -6.0, 200.0), 0.5) == {
+        "rollout/ep_rew_mean": -7.0,
+        "rollout/ep_len_mean": 210.0,
+        "time/fps": 800.0,
+        "train/n_updates": 200,
+        "train/actor_loss": 0.5,
+        "train/approx_kl": 0.25,
+    }
+    evaluation = Evaluation(1, 400, 10, -5.0, 1.0, -6.0, -4.0, 150.5)
+    assert scalars.of(evaluation, 1.0) == {
+        "eval/mean_reward": -5.0,
+        "eval/std_reward": 1.0,
+        "eval/mean_ep_length": 150.5,
+    }
+
+
+def test_means_are_of_the_last_hundred_episodes_and_go_on_after_a_resumption() -> None:
+    recent = RecentEpisodes()
+    for number in range(300):
+        recent.take(report(number, 1, float(number), 240.0))
+    assert (recent.return_mean, recent.length_mean) == (249.5, 240.0)
+    recent.take(report(301, 4000, 7.0, 12.0))  # all that ended together
+    assert (recent.return_mean, recent.length_mean) == (7.0, 12.0)
+    row = row_of(report(400, 3, -6.0, 200.0), NAMES)
+    old = {name: value for name, value in row.items() if not name.startswith("episode")}
+    kept = RecentEpisodes()
+    kept.take(progress_of({**old, "episodes": 3}, NAMES))  # of an older version
+    assert math.isnan(kept.return_mean)
+    kept.take(progress_of(row, NAMES))
+    assert (kept.return_mean, kept.length_mean) == (-6.0, 200.0)
