@@ -1,7 +1,6 @@
 """Names of runs, and the run that a name means.
 
-And the time as names and files say it, always in UTC: what comes later also sorts later. No other
-module asks what time it is on the wall (tests/tree/test_clock.py).
+And the time as names and files say it, always in UTC: what comes later also sorts later.
 """
 
 from __future__ import annotations
