@@ -127,12 +127,12 @@ class LiveGroupScreen(GroupScreen):
 
     def refresh(self) -> None:
         now = self.view.clock()
-        if self._shown.pace.is_due(now):
+        if self._shown.is_due(now):
             self._shown.draw(now, partial(picture, self.view))
 
     def activity(self, text: str) -> None:
         super().activity(text)
-        self._shown.pace.hurry()
+        self._shown.hurry()
         self.refresh()
 
     def close(self) -> None:

@@ -24,39 +24,30 @@ DRAWING_SHARE = 0.02  # of the time at most: a board on this machine may share t
 NARROWEST = 40
 
 
-class Pace:
-    """The times at which to repeat something costly: after an interval at least, and with a
-    limited share of the time."""
-
-    def __init__(self, interval_s: float, share: float) -> None:
-        self._interval_s = interval_s
-        self._share = share
-        self._due_at = -math.inf
-
-    def is_due(self, now: float) -> bool:
-        return now >= self._due_at
-
-    def done(self, now: float, cost_s: float) -> None:
-        """Note that it was done just now, and what it cost."""
-        self._due_at = now + max(self._interval_s, cost_s / self._share)
-
-    def hurry(self) -> None:
-        """Make it due at once."""
-        self._due_at = -math.inf
-
-
 class InPlace:
-    """A picture that stays in place on a terminal. It begins with the first one that is drawn,
-    as importing rich takes a while."""
+    """A picture that stays in place on a terminal, drawn after an interval at least, and with a
+    limited share of the time. It begins with the first one that is drawn, as importing rich takes a
+    while."""
 
-    def __init__(self, stream: IO[str], pace: Pace | None = None) -> None:
-        self.pace = pace or Pace(REFRESH_S, DRAWING_SHARE)
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._live: Live | None = None
+        self._due_at = -math.inf
 
     @property
     def has_begun(self) -> bool:
         return self._live is not None
+
+    def is_due(self, now: float) -> bool:
+        return now >= self._due_at
+
+    def rest(self, now: float, cost_s: float) -> None:
+        """Wait until drawing is due again, after what it has cost."""
+        self._due_at = now + max(REFRESH_S, cost_s / DRAWING_SHARE)
+
+    def hurry(self) -> None:
+        """Make it due at once."""
+        self._due_at = -math.inf
 
     def draw(self, now: float, picture: Callable[[int, int], RenderableType]) -> None:
         """Draw what `picture` returns for a width and a height."""
@@ -64,7 +55,7 @@ class InPlace:
             self._live = open_live(self._stream)
         began = time.thread_time()
         self._live.update(picture(*self._live.console.size), refresh=True)
-        self.pace.done(now, time.thread_time() - began)
+        self.rest(now, time.thread_time() - began)
 
     def end(self, *, stays: bool = True) -> None:
         """Leave the last picture, or erase it."""
@@ -90,13 +81,6 @@ def can_show(stream: IO[str]) -> bool:
     with contextlib.suppress(OSError):
         return not 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST
     return True
-
-
-def add_bar(text: Text, share: float, width: int, style: str) -> None:
-    """Append a bar such as `━━━━━━━━╸────────`, by halves of a character."""
-    full = int(2 * width * share)
-    text.append("━" * (full // 2) + "╸" * (full % 2), style)
-    text.append("─" * (width - full // 2 - full % 2), "dim")
 
 
 def number(value: float) -> str:
@@ -151,8 +135,6 @@ def curve(name: str, points: Sequence[Point], end: float, width: int, style: str
 
 # -- steps of a command ----------------------------------------------------------------------------
 
-WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
-
 
 @dataclass
 class Step:
@@ -160,7 +142,6 @@ class Step:
 
     name: str
     text: str
-    state: str = WAITING
     seconds: float = 0.0
 
 
@@ -179,15 +160,10 @@ class StepsScreen:
     def step(self, name: str) -> Iterator[Step]:
         """Yield the step while it is carried out; its `text` is then its result."""
         step = self.steps[name]
-        step.state, step.text = RUNNING, ""
+        step.text = ""
         began = time.monotonic()
         try:
             yield step
-        except BaseException:
-            step.state = FAILED
-            raise
-        else:
-            step.state = DONE
         finally:
             step.seconds = time.monotonic() - began
             self._line.clear()

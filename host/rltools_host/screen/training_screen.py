@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.documents import printable
 from rltools_host.lines import columns, in_columns
-from rltools_host.screen.terminal import InPlace, add_bar, can_show, curve, duration, number
+from rltools_host.screen.terminal import InPlace, can_show, curve, duration, number
 from rltools_host.training.metrics_log import words
 from rltools_host.training.progress import Screen, TrainingView
 
@@ -85,19 +85,19 @@ class LiveScreen(Screen):
     def __init__(self, view: TrainingView, stream: IO[str]) -> None:
         super().__init__(view)
         self._shown = InPlace(stream)
-        self._shown.pace.done(view.clock(), LOADING_S)
+        self._shown.rest(view.clock(), LOADING_S)
         lines = in_columns([heading(view)], columns(stream))
         print("\n".join(lines), file=stream, flush=True)
 
     def refresh(self) -> None:
-        if self._shown.pace.is_due(self.view.clock()):
+        if self._shown.is_due(self.view.clock()):
             self._draw()
 
     def activity(self, text: str, share: float | None = None) -> None:
         changed = text != self.view.activity
         super().activity(text, share)
         if changed and self._shown.has_begun:
-            self._shown.pace.hurry()
+            self._shown.hurry()
         self.refresh()
 
     def close(self) -> None:
@@ -154,7 +154,9 @@ def bar(view: TrainingView, width: int) -> Text:
     label = f"{100 * view.share:3.0f} %   {view.step:,} of {view.steps:,} steps"
     room = max(10, width - len(label) - 4)
     text = Text(" ")
-    add_bar(text, view.share, room, "green" if int(2 * room * view.share) == 2 * room else "cyan")
+    full = int(2 * room * view.share)  # halves of a character
+    text.append("━" * (full // 2) + "╸" * (full % 2), "green" if full == 2 * room else "cyan")
+    text.append("─" * (room - full // 2 - full % 2), "dim")
     text.append(f"   {label}")
     return text
 
