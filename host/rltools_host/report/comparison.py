@@ -357,8 +357,12 @@ def page(comparison: Comparison) -> str:
     contenders = comparison.contenders
     curves = [each.curve for each in contenders if each.curve is not None]
     environments = sorted({environment_of(each.first) or "unknown" for each in contenders})
+    lead = (
+        "The last evaluation of each run's training. IQM is the mean of the middle half of the "
+        f"runs, with its {CONFIDENCE:.0%} bootstrap interval over the runs."
+    )
     sections = [
-        returns_section(contenders),
+        returns_table([(each.name, each.returns) for each in contenders], lead),
         improvement_section(comparison.improvements),
         threshold_section(contenders),
     ]
@@ -380,15 +384,6 @@ def page(comparison: Comparison) -> str:
         folder=", ".join(each.name for each in contenders),
         command="rlt runs compare",
     )
-
-
-def returns_section(contenders: Sequence[Contender]) -> Section:
-    lead = (
-        "The last evaluation of each run's training. IQM is the mean of the middle half of the "
-        f"runs, with its {CONFIDENCE:.0%} bootstrap interval over the runs."
-    )
-    rows = [(each.name, each.returns) for each in contenders]
-    return returns_table(rows, lead)
 
 
 def improvement_section(improvements: Sequence[Improvement]) -> Section:

@@ -21,7 +21,6 @@ from rltools_host.files import write_atomically
 from rltools_host.report import markup
 from rltools_host.report.markup import Html, Section, Values, document, number, table, text, tile
 from rltools_host.report.run_data import values_of
-from rltools_host.report.sections.learning import legend
 from rltools_host.runs.aggregates import Interval, interquartile_mean, interval_of_mean
 from rltools_host.runs.contents import Run, Variant
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
@@ -312,28 +311,10 @@ def learning_curves(curves: Sequence[VariantCurve], x_axis: str, y_axis: str) ->
         markup.use_thousands(axes, is_wide)
         axes.set_xlabel(x_axis)
         markup.title(axes, y_axis)
-        if len(curves) > 1:
-            below_the_plot(figure, axes, is_wide)
-        else:
-            legend(figure, axes, is_wide)
+        markup.legend(figure, axes, is_wide, below=len(curves) > 1)
 
     label = f"Learning curves: {y_axis} over {x_axis}, a line for each variant"
     return markup.responsive(draw, (SHORT, TALL), label)
-
-
-def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
-    """Put the legend below the plot: labels of variants are long, and their dashes must be
-    visible."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower left",
-        ncols=2 if is_wide else 1,
-        frameon=False,
-        labelcolor=markup.INK,
-        handlelength=4,
-    )
 
 
 def final_returns(group: GroupFolder, finished: Mapping[RunName, Run]) -> Section | None:

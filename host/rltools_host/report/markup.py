@@ -318,29 +318,39 @@ def unique_names(svg: str, prefix: str) -> str:
     return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
 
 
-def thousands(value: float, _position: Any = None) -> str:
-    return f"{value:,.0f}".replace("-", "\N{MINUS SIGN}")
-
-
 def use_thousands(axes: Axes, is_wide: bool, *, both: bool = True) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_formatter(thousands)
+    axes.xaxis.set_major_formatter(lambda value, _position: number(value))
     axes.xaxis.set_major_locator(MaxNLocator(10 if is_wide else 4, steps=[1, 2, 5, 10]))
     if both:
-        axes.yaxis.set_major_formatter(thousands)
+        axes.yaxis.set_major_formatter(lambda value, _position: number(value))
 
 
 def short_number(value: float, _position: Any = None) -> str:
     if 1000 <= abs(value) < 1e6:
-        return thousands(value)
-    text = f"{value:.3g}" if math.isfinite(value) else ""
-    return text.replace("-", "\N{MINUS SIGN}")
+        return number(value)
+    return f"{value:.3g}".replace("-", MINUS) if math.isfinite(value) else ""
 
 
 def title(axes: Axes, text: str) -> None:
     """Write what the vertical axis shows above it, horizontally."""
     axes.set_title(text, loc="left", color=SOFT, pad=8)
+
+
+def legend(figure: Figure, axes: Axes, is_wide: bool, *, below: bool = False) -> None:
+    """Write the legend above a wide plot; below a narrow one, and where labels are long and dashes
+    must be visible."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper right" if is_wide and not below else "outside lower left",
+        ncols=1 if not is_wide else 2 if below else len(labels),
+        frameon=False,
+        labelcolor=INK,
+        handlelength=4 if below else None,
+    )
 
 
 def label_line(axes: Axes, value: float, text: str, color: str, *, to_left: bool) -> None:

@@ -12,7 +12,7 @@ from rltools_host.policies.episodes import Episode
 from rltools_host.policies.evaluation import MAX_WORST, Evaluation
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import markup, picture
-from rltools_host.report.markup import Panel, Section, Values, number, table, text, thousands
+from rltools_host.report.markup import Panel, Section, Values, number, table, text
 from rltools_host.report.picture import Picture, shown_picture
 from rltools_host.report.run_data import RunData
 
@@ -202,12 +202,12 @@ def return_strip(returns: Sequence[float], goal: float | None) -> str:
         mean = float(values.mean())
         axes.axvline(mean, color=markup.INK, linewidth=1.2)
         markup.label_line(
-            axes, mean, f"mean {thousands(mean)}", markup.INK, to_left=mean < (goal or mean)
+            axes, mean, f"mean {number(mean)}", markup.INK, to_left=mean < (goal or mean)
         )
         if goal is not None and values[0] < goal:
             axes.axvline(goal, color=markup.GOAL, linewidth=1.6, linestyle=(0, (5, 4)))
             markup.label_line(
-                axes, goal, f"{thousands(goal)} “solved”", markup.GOAL, to_left=goal <= mean
+                axes, goal, f"{number(goal)} “solved”", markup.GOAL, to_left=goal <= mean
             )
         axes.set_ylim(-0.8, height.max() + 3.5)
         axes.yaxis.set_visible(False)

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rltools_host.report import markup
-from rltools_host.report.markup import Curve, Section, number, text, thousands
+from rltools_host.report.markup import Curve, Section, number, text
 from rltools_host.report.run_data import RunData, values_of
 from rltools_host.runs.contents import metric_names
 from rltools_host.training.metrics_log import words
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -106,7 +103,7 @@ def learning_curve(data: RunData) -> str:
             is_highest = bool(data.goal >= axes.dataLim.y1)
             axes.axhline(data.goal, color=markup.GOAL, linewidth=1.6, linestyle=(0, (5, 4)))
             axes.annotate(
-                f"{thousands(data.goal)} “solved”",
+                f"{number(data.goal)} “solved”",
                 (0, data.goal),
                 xycoords=("axes fraction", "data"),
                 xytext=(4, -5 if is_highest else 5),  # the title of the axis is above
@@ -117,22 +114,9 @@ def learning_curve(data: RunData) -> str:
         markup.use_thousands(axes, is_wide)
         axes.set_xlabel("environment steps")
         markup.title(axes, "return")
-        legend(figure, axes, is_wide)
+        markup.legend(figure, axes, is_wide)
 
     return markup.responsive(draw, (360, 360), "Learning curve: return over environment steps")
-
-
-def legend(figure: Figure, axes: Axes, is_wide: bool) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper right" if is_wide else "outside lower left",
-        ncols=len(labels) if is_wide else 1,
-        frameon=False,
-        labelcolor=markup.INK,
-        handletextpad=0.5,
-    )
 
 
 # -- metrics ---------------------------------------------------------------------------------------
