@@ -12,21 +12,15 @@ import typer
 
 from rltools_host.commands import options
 from rltools_host.commands.options import Json, refuse
-from rltools_host.tree import near_path
-
-DEFAULT_PORT = 8000
-Serve = Annotated[bool, typer.Option("--serve", help="Serve it for this machine, until Ctrl-C.")]
-ServedPort = Annotated[
-    int, typer.Option("--port", metavar="N", help="Of --serve; 0 takes a free one.")
-]
+from rltools_host.tree import PROJECT, near_path
 
 
 def write(
     names: Sequence[str], out: Path | None, port: int | None = None, json_output: bool = False
 ) -> None:
-    from rltools_host.web.site import address_of, default_folder, server_of, write_site
+    from rltools_host.web.site import address_of, server_of, write_site
 
-    folder = write_site(names, (out or default_folder()).resolve())
+    folder = write_site(names, (out or PROJECT.build / "web").resolve())
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"wrote {near_path(folder)}, {size / 1000:,.0f} kB", flush=True)
     if json_output:
@@ -54,8 +48,12 @@ def command(
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Where to write. [default: build/web]"),
     ] = None,
-    serve: Serve = False,
-    port: ServedPort = DEFAULT_PORT,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve it for this machine, until Ctrl-C.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", help="Of --serve; 0 takes a free one.")
+    ] = 8000,
     json_output: Json = False,
 ) -> None:
     """Write the folder, which any host of static files can have. The page trains in WebAssembly

@@ -24,7 +24,7 @@ from rltools_host.boards.messages import DROP_REASONS, SLOT_ERRORS, SlotUse, Sta
 from rltools_host.boards.session import PROTOCOL_VERSION
 from rltools_host.build.boards import list_boards
 from rltools_host.build.cmake import load_dialect
-from rltools_host.build.description import ExperimentDescription, channels, shapes
+from rltools_host.build.description import channels, shapes
 from rltools_host.build.experiments import describe, gate, list_experiments
 from rltools_host.build.native import (
     FLIGHT,
@@ -42,7 +42,7 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.files import read_json, replace_folder
 from rltools_host.interruption import Interruption
 from rltools_host.policies import POLICY_REASONS
-from rltools_host.tree import PROJECT, TREE, near_path
+from rltools_host.tree import TREE, near_path
 
 PAGE = TREE.file("host/rltools_host/web/page")
 NOT_SERVED = ("package.json", "states.json")  # for Node; part of site.json
@@ -56,15 +56,13 @@ SYMBOLS = {
     operator.pos: "+",
 }
 Tree = float | str | list[Any]
-CONTRACT = "quadrotor"
-USUAL_GATE = "hover"
+CONTRACT = "quadrotor"  # of what flies
 # The settings that have a slider there, in this order.
 SURROUNDINGS = ("wind_m_s2", "gust_m_s2", "latency_ms", "noise")  # which no table has
 SLIDERS = (
     *("mass_kg", "inertia_x", "inertia_y", "inertia_z", "lag_up_s", "lag_down_s"),
     *(*SURROUNDINGS, "drag_x", "drag_y", "drag_z"),
 )
-DIALECT_FILE = "dialect.json"
 ENUMS = ("MAV_CMD", "MAV_RESULT", "MAV_PARAM_TYPE", "RLT_OBSERVE")
 
 
@@ -78,10 +76,6 @@ class KnownState(TypedDict):
     hash: str  # SHA-256
 
 
-def default_folder() -> Path:
-    return PROJECT.build / "web"
-
-
 def known_states() -> list[KnownState]:
     """Return the final states of runs on devices, which the page shows beside its own."""
     states: list[KnownState] = read_json(PAGE / "states.json")
@@ -92,18 +86,10 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
     """Write the whole folder, or replace one that was written before; the page opens with the
     first experiment."""
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
-    with in_place_of_own(folder) as new:
-        write_page(new, experiments)
-    return folder
-
-
-@contextlib.contextmanager
-def in_place_of_own(folder: Path) -> Iterator[Path]:
-    """Replace a folder that `rlt web` wrote before, as replace_folder(), also where it is
-    interrupted. MARK is the last file to be written, and lists the others."""
     require_own(folder)
     with Interruption(), replace_folder(folder) as new:
-        yield new
+        write_page(new, experiments)
+    return folder
 
 
 def require_own(folder: Path) -> None:
@@ -127,7 +113,8 @@ def files_of(folder: Path) -> list[str]:
 
 
 def write_page(new: Path, experiments: Sequence[str]) -> None:
-    """Write the page into a folder that is empty or does not exist yet."""
+    """Write the page into a folder that is empty or does not exist yet. MARK is the last file but
+    the service worker, and lists all."""
     for name in experiments:
         require_web(name)
     descriptions = {name: page_description(name) for name in experiments}
@@ -146,7 +133,7 @@ def write_page(new: Path, experiments: Sequence[str]) -> None:
         (new / "flight.json").write_text(compact(flight_document()), "utf-8")
         for kind in KINDS:
             shutil.copyfile(module_path(FLIGHT, kind), new / f"flight-{kind}.wasm")
-    (new / DIALECT_FILE).write_text(compact(dialect_document()), "utf-8")
+    (new / "dialect.json").write_text(compact(dialect_document()), "utf-8")
     states = [state for state in known_states() if state["experiment"] in experiments]
     files = sorted({*files_of(new), MARK})
     document = {
@@ -174,8 +161,8 @@ def page_description(name: str) -> dict[str, object]:
     known = channels([*environment["observations"], *environment["actions"]])
     picture = picture_of(shapes(environment["picture"]), known)
     document["picture"] = picture and picture_document(picture)
-    if is_flown(description):
-        document["gate"] = gate_document(gate_of(name))
+    if environment["contract"] == CONTRACT:
+        document["gate"] = gate_document(gate(name) or "hover")
     return document
 
 
@@ -228,11 +215,6 @@ def write_service_worker(folder: Path) -> None:
     worker.write_text(text, encoding="utf-8")
 
 
-def is_flown(description: ExperimentDescription) -> bool:
-    """Return whether its policies fly a quadrotor."""
-    return bool(description.environment["contract"] == CONTRACT)
-
-
 def flight_document() -> dict[str, object]:
     """Return the description of host/native/flight_module.cpp: `reading` has offset, number and
     type of each field of a Reading, `causes` has the sentence for each cause by its number."""
@@ -251,10 +233,6 @@ def flight_document() -> dict[str, object]:
         "reading_bytes": described["records"]["Reading"]["bytes"],
         "causes": [sentence for _, sentence in TEXTS.values()],
     }
-
-
-def gate_of(experiment: str) -> str:
-    return gate(experiment) or USUAL_GATE
 
 
 def gate_document(name: str) -> dict[str, object]:
@@ -328,7 +306,6 @@ class Handler(SimpleHTTPRequestHandler):
     extensions_map = {  # noqa: RUF012 - as the base has it
         **SimpleHTTPRequestHandler.extensions_map,
         ".js": "text/javascript",
-        ".mjs": "text/javascript",
         ".wasm": "application/wasm",
         ".webmanifest": "application/manifest+json",
     }

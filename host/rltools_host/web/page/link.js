@@ -16,12 +16,16 @@ export class LinkLost extends BoardError {}
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** Returns the USB number of a port, vendor and product; zeros where it is no USB port. */
+function usbNumber(port) {
+  const { usbVendorId = 0, usbProductId = 0 } = port.getInfo?.() ?? {};
+  return [usbVendorId, usbProductId].map((each) => each.toString(16).padStart(4, "0")).join(":");
+}
+
 /** Returns the speed of a port, {baud, assumed}: that of the board of this name, else of the one whose USB
  * number the port has, else the usual one; `assumed` is a sentence where nothing states it. */
 export function speedOf(port, boards, name) {
-  const { usbVendorId, usbProductId } = port.getInfo?.() ?? {};
-  const hexadecimal = (number) => (number ?? 0).toString(16).padStart(4, "0").toUpperCase();
-  const id = `${hexadecimal(usbVendorId)}:${hexadecimal(usbProductId)}`;
+  const id = usbNumber(port).toUpperCase();
   const board = boards.find((each) => (name ? each.name === name : each.usb_ids.includes(id)));
   if (board) return { baud: board.baud, assumed: "" };
   const baud = USUAL_BAUD;
@@ -43,12 +47,8 @@ export async function openSerial(port, baudRate) {
   // As pyserial leaves them: USB firmware sends to nobody without the first; on boards where they
   // are wired to reset, both together are no reset.
   await port.setSignals?.({ dataTerminalReady: true, requestToSend: true }).catch(() => {});
-  const { usbVendorId, usbProductId } = port.getInfo?.() ?? {};
-  const hexadecimal = (number) => number.toString(16).padStart(4, "0");
   return {
-    name: usbVendorId
-      ? `USB ${hexadecimal(usbVendorId)}:${hexadecimal(usbProductId)}`
-      : "the serial port",
+    name: port.getInfo?.().usbVendorId ? `USB ${usbNumber(port)}` : "the serial port",
     get readable() {
       return port.readable;
     },
