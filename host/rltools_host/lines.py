@@ -12,10 +12,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import IO, TextIO
-
-from rltools_host.errors import DiskError, RltError
 
 UNLIMITED = 10_000  # columns of a stream that is not a terminal
 INDENT = "  "
@@ -113,6 +110,12 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
+def next_steps(*commands: str) -> list[str]:
+    """Return the lines that say what to type next, a command each."""
+    first, *others = commands
+    return [f"  next  {first}", *(f"        {command}" for command in others)]
+
+
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Return rows as lines, in columns as wide as their longest entry."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -191,12 +194,6 @@ class Output(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]  # which is a variable there
         return getattr(self._stream, "encoding", None) or "utf-8"
-
-
-def lost(error: OSError, run_path: Path) -> RltError:
-    """Return the error for output that failed while the run itself is complete."""
-    reason = error.strerror or str(error)
-    return DiskError(f"the output could not be written ({reason}), but run {run_path} is complete")
 
 
 def without_commands(text: str) -> str:

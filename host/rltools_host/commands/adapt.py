@@ -14,10 +14,9 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rltools_host.boards import push as boards
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
@@ -55,7 +54,7 @@ from rltools_host.errors import (
     UsageError,
 )
 from rltools_host.interruption import Interruption
-from rltools_host.lines import aside, say
+from rltools_host.lines import aside, next_steps, say
 from rltools_host.policies.contract import entry_text
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -106,22 +105,6 @@ class AdaptRequest:
         policies_of(self.target).check_push(self.push_of(""))
 
 
-class StepResults(Struct, kw_only=True):
-    """The keys of `--json` that the steps before the push add, one after the other."""
-
-    log: str
-    log_sha256: str
-    spread: float | UnsetType = UNSET
-    run: str | UnsetType = UNSET
-    experiment: str | UnsetType = UNSET
-    seed: int | UnsetType = UNSET
-    step: int | UnsetType = UNSET
-    gate: str | UnsetType = UNSET
-    success_rate: float | UnsetType = UNSET
-    interval: tuple[float, float] | UnsetType = UNSET
-    causes: dict[str, int] | UnsetType = UNSET
-
-
 def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     """Adapt, print what happens, and return the keys that `--json` prints."""
     began = time.monotonic()
@@ -134,9 +117,8 @@ def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     built = build(request)
     look_at_board(request.target)
     with Interruption():
-        document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
-    lines = closing_lines(document, request.target)
-    say(cast(IO[str], stream), *lines)
+        document = Adaptation(request, log, built, stream, began).carry_out()
+    say(stream, *closing_lines(document, request.target))
     note_its_end(request.target)
     close(output, document if json_output else None, document["run"])
     return document
@@ -187,7 +169,8 @@ class Adaptation:
         self._built = built
         self._began = began
         self._notes: list[str] = []
-        self._results = StepResults(log=str(log.path), log_sha256=log.sha256)
+        # The keys of `--json` that the steps before the push add, one after the other.
+        self._results: dict[str, Any] = {"log": str(log.path), "log_sha256": log.sha256}
         board = request.target.board
         self._screen = StepsScreen(
             f"{near_path(log.path)} to {board}: {duration_text(request.steps)}",
@@ -215,14 +198,14 @@ class Adaptation:
             with self._screen.step(PUSH) as step:
                 pushed = self._push(step, run)
         except RltError as error:
-            error.details = {**to_builtins(self._results), **error.details}
+            error.details = {**self._results, **error.details}
             raise
         finally:
             for note in self._notes:
                 aside(f"note: {note}")
         seconds = {step.name: step.seconds for step in self._screen.steps.values()}
         seconds["total"] = time.monotonic() - self._began
-        return {**to_builtins(self._results), **asdict(pushed), "seconds": seconds}
+        return {**self._results, **asdict(pushed), "seconds": seconds}
 
     @contextlib.contextmanager
     def _ends_without_push(self, name: str) -> Iterator[Step]:
@@ -234,8 +217,8 @@ class Adaptation:
             error.args = (f"{error}; nothing was pushed",)
             raise
         except KeyboardInterrupt:
-            run = self._results.run
-            kept = f"; the policy is in {near_path(Path(run))}" if isinstance(run, str) else ""
+            run = self._results.get("run")
+            kept = f"; the policy is in {near_path(Path(run))}" if run else ""
             raise Interrupted(f"interrupted in the step {name}, nothing was pushed{kept}") from None
 
     def _fit(self, step: Step) -> FitResult:
@@ -251,7 +234,7 @@ class Adaptation:
             f"greatest thrust {result.thrust_to_weight:.2f} times the weight, "
             f"intervals within ± {100 * result.spread:.0f} %"
         )
-        self._results.spread = result.spread
+        self._results["spread"] = result.spread
         return result
 
     def _train(self, step: Step, result: FitResult) -> str:
@@ -267,19 +250,16 @@ class Adaptation:
         done = train(training, lambda view: TrainingStep(view, step, self._screen))
         run = near_path(Path(done["run"]))
         step.text = f"{done['step']:,} steps of {recipe.experiment}, in {run}"
-        results = self._results
-        results.run, results.experiment = str(done["run"]), done["experiment"]
-        results.seed, results.step = done["seed"], done["step"]
-        return results.run
+        self._results |= {name: done[name] for name in ("run", "experiment", "seed", "step")}
+        return str(done["run"])
 
     def _fly_gate(self, step: Step, folder: RunFolder, result: FitResult) -> None:
         gate = gate_of(result)
         flown = self._flown(gate, folder, f"{gate.episodes:,} flights of the fitted drone")
         share = flown.all
         low, high = share.interval
-        results = self._results
-        results.gate, results.success_rate = gate.name, share.rate
-        results.interval, results.causes = (low, high), dict(share.causes)
+        self._results |= {"gate": gate.name, "success_rate": share.rate}
+        self._results |= {"interval": (low, high), "causes": dict(share.causes)}
         step.text = (
             f"{percent(share.rate)} of {share.flights:,} flights succeed, 95 % interval "
             f"{percent(low)} to {percent(high)}"
@@ -375,8 +355,7 @@ def closing_lines(document: Mapping[str, Any], target: PolicyTarget) -> list[str
         keep, drop = target.trial_commands
         lines = [f"{total_s:.2f} s from the log to the board, where it is {document['reason']}"]
         lines += [f"  keep it:  {keep}", f"  drop it:  {drop}"]
-    lines += [f"  run   {run}", f"  next  {command_line('report', run)}"]
-    return lines
+    return [*lines, f"  run   {run}", *next_steps(command_line("report", run))]
 
 
 EXAMPLE = "adapt flight.csv --board qemu-stm32f405"

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 import typer.core
@@ -88,20 +88,18 @@ def with_launcher(text: str | None) -> str | None:
 
 
 class LazyGroup(typer.core.TyperGroup):
-    """A group with its commands in a table; a command's module is imported when it is called."""
+    """The commands of the table; a command's module is imported when it is called."""
 
-    table: ClassVar[Mapping[str, Command]] = {}
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*self.table, *super().list_commands(ctx)]
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as typer calls
+        return [*COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in FORMER:
             sentence = TYPED_NAME.sub(lambda _: command_line(), FORMER[cmd_name])
             raise UsageError(f"{cmd_name}: {sentence}")
-        entry = self.table.get(cmd_name)
+        entry = COMMANDS.get(cmd_name)
         if entry is None and not cmd_name.startswith("-"):
-            error = unknown_name("command", cmd_name, self.table)
+            error = unknown_name("command", cmd_name, COMMANDS)
             raise UsageError(f"{error}; see `{command_line('--help')}`")
         return load(cmd_name, entry) if entry else super().get_command(ctx, cmd_name)
 
@@ -110,7 +108,7 @@ class LazyGroup(typer.core.TyperGroup):
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as typer calls
-        rows = [(name, entry.summary) for name, entry in self.table.items()]
+        rows = [(name, entry.summary) for name, entry in COMMANDS.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -147,13 +145,9 @@ def one_command(
     return typer.main.get_command(single)
 
 
-class TopGroup(LazyGroup):
-    table = COMMANDS
-
-
 app = typer.Typer(
     name="rlt",
-    cls=TopGroup,
+    cls=LazyGroup,
     help="Trains policies on microcontrollers, real or emulated, and brings them home.",
     add_completion=False,
     rich_markup_mode=None,

@@ -18,8 +18,7 @@ from rltools_host.errors import BuildError, UsageError
 from rltools_host.lines import ProgressLine, aside
 from rltools_host.tree import PROJECT, TREE, near_path
 
-GROUPS = ("docs",)  # of Python packages
-TUTORIALS = ("test", "tune")  # that tutorials use besides
+TUTORIALS = ("test", "tune")  # groups of Python packages that tutorials use
 # A line of Sphinx's, which says how far it is.
 PROGRESS = re.compile(r"(reading sources|copying images|writing output)\.\.\. +\[ *(\d+)%\]")
 EXAMPLE = "docs"
@@ -40,7 +39,7 @@ def build(executes: bool = False, json_output: bool = False) -> None:
 
 
 def write_pages(executes: bool) -> Path:
-    for group in (*GROUPS, *(TUTORIALS if executes else ())):
+    for group in ("docs", *(TUTORIALS if executes else ())):
         tools.ensure_group(group)
     folder = PROJECT.build / "docs"
     command = [sys.executable, "-m", "sphinx", "-W", "--no-color", "-c", "docs"]

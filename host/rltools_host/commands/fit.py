@@ -109,22 +109,14 @@ def table(values: list[Value], width: int) -> list[str]:
     rows += [
         (
             value.name,
-            "-" if value.value is None else shown(value.value),
-            "" if value.low is None or value.high is None else interval(value.low, value.high),
+            "-" if value.value is None else f"{value.value:.4g}",
+            "" if value.low is None else f"{value.low:.4g} to {value.high:.4g}",
             value.unit,
             value.note,
         )
         for value in values
     ]
     return folded(rows, width)
-
-
-def shown(value: float) -> str:
-    return f"{value:.4g}"
-
-
-def interval(low: float, high: float) -> str:
-    return f"{shown(low)} to {shown(high)}"
 
 
 Log = Annotated[

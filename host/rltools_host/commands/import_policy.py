@@ -18,7 +18,7 @@ from rltools_host.commands.options import (
     refuse,
 )
 from rltools_host.errors import UsageError, near_matches
-from rltools_host.lines import aside, columns, in_columns
+from rltools_host.lines import aside, columns, in_columns, next_steps
 from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.faults import Finding
 from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy, save
@@ -73,11 +73,8 @@ def document_of(
         ],
         "notes": list(imported.notes),
         "findings": [
-            *({"check": "assumed", "what": each} for each in imported.assumed),
-            *(
-                {"check": "assumed", "what": line.removeprefix("assumed: ")}
-                for line in imported.assumptions()
-            ),
+            {"check": "assumed", "what": line.removeprefix("assumed: ")}
+            for line in (*imported.assumed, *imported.assumptions())
         ],
         **flown,
     }
@@ -118,7 +115,7 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
         lines = lines_of(imported)
         if finding is not None:
             lines += [f"  {line}" for line in finding.lines(imported.target.name)]
-        last = [f"  run   {near_path(folder.path)}", f"  next  {next_step(imported, folder)}"]
+        last = [f"  run   {near_path(folder.path)}", *next_steps(next_step(imported, folder))]
         print("\n".join([*in_columns(lines, columns(sys.stdout)), *last]))
     return folder
 
@@ -139,8 +136,7 @@ def import_own(file: Path, out: Path | None, as_json: bool) -> RunFolder:
     if goes_on:
         lines.append(command_line("train", "--resume", path))
     print(f"{what} of {content.experiment}, step {content.step:,}\n  run   {path}")
-    for word, line in zip(("next", "    "), lines, strict=False):
-        print(f"  {word}  {line}")
+    print("\n".join(next_steps(*lines)))
     return folder
 
 

@@ -26,7 +26,7 @@ from rltools_host.build.tools import DISTRIBUTION
 from rltools_host.commands.options import Json, refuse
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.files import disk_error, parse_json, write_atomically
-from rltools_host.lines import plural, say
+from rltools_host.lines import next_steps, plural, say
 from rltools_host.tree import (
     MARKER,
     PROJECT,
@@ -358,9 +358,7 @@ def say_next(training: Sequence[str], project: Path | None) -> None:
             lines.append(command_line("test"))
         if guide.is_file():  # the wheel has no documents
             change += f": {near_path(guide)}"
-    print(f"  next  {lines[0]}")
-    for line in (*lines[1:], change):
-        print(f"        {line}")
+    print("\n".join(next_steps(*lines, change)))
 
 
 def command(

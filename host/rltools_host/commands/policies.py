@@ -57,7 +57,7 @@ def policies_of(target: PolicyTarget) -> ModuleType:
 # -- push ------------------------------------------------------------------------------------------
 
 
-def push(request: PushRequest, json_output: bool = False) -> PushResult:
+def push(request: PushRequest, json_output: bool = False) -> None:
     line, target = ProgressLine(), request.target
     try:
         outcome: PushResult = policies_of(target).push(request, line.say, line.sent)
@@ -65,7 +65,7 @@ def push(request: PushRequest, json_output: bool = False) -> PushResult:
         line.clear()
     if outcome.activated:
         note_its_end(target)
-    return print_json(outcome, json_output)
+    print_json(outcome, json_output)
 
 
 def note_its_end(target: PolicyTarget) -> None:
@@ -77,10 +77,9 @@ def note_its_end(target: PolicyTarget) -> None:
         )
 
 
-def print_json(outcome: PushResult, json_output: bool) -> PushResult:
+def print_json(outcome: PushResult, json_output: bool) -> None:
     if json_output:
         print(json.dumps(asdict(outcome)))
-    return outcome
 
 
 Trial = Annotated[
@@ -118,20 +117,20 @@ def push_command(
 # -- confirm, rollback -----------------------------------------------------------------------------
 
 
-def confirm(target: PolicyTarget, json_output: bool = False) -> PushResult:
+def confirm(target: PolicyTarget, json_output: bool = False) -> None:
     outcome: PushResult = policies_of(target).confirm(target)
     print(f"confirmed: {short(outcome.active_sha256 or '')} is active in slot {outcome.slot}")
-    return print_json(outcome, json_output)
+    print_json(outcome, json_output)
 
 
-def roll_back(target: PolicyTarget, json_output: bool = False) -> PushResult:
+def roll_back(target: PolicyTarget, json_output: bool = False) -> None:
     outcome: PushResult = policies_of(target).roll_back(target)
     if outcome.active_sha256:
         print(f"rolled back: {short(outcome.active_sha256)} is active in slot {outcome.slot}")
     else:
         acts = "the compiled-in policy" if outcome.activated else "no policy"
         print(f"rolled back: {acts} is active")
-    return print_json(outcome, json_output)
+    print_json(outcome, json_output)
 
 
 CONFIRM_EXAMPLE = "confirm --board qemu-cortex-m7 --port socket://127.0.0.1:4000"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.filesize import decimal as size
 
 from rltools_host.commands.options import Json, leave, refuse, run_named
 from rltools_host.errors import UsageError
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from rltools_host.runs.aggregates import Interval
 
 COMPARE, RENAME, DELETE = "compare", "rename", "delete"
-UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def by_result(entry: Entry) -> tuple[bool, float]:
@@ -105,14 +105,6 @@ def row_of(entry: Entry) -> tuple[str, ...]:
         size(entry.disk_bytes),
         entry.state or "-",
     )
-
-
-def size(count: int) -> str:
-    """Return `1.2 MB`, with factors of 1,000."""
-    value, unit = float(count), 0
-    while value >= 999.95 and unit < len(UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:,.1f} {UNITS[unit]}" if unit else f"{count} bytes"
 
 
 # -- the comparison -------------------------------------------------------------------------------

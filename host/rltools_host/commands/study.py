@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
@@ -23,7 +23,7 @@ from rltools_host.commands.options import (
 from rltools_host.commands.train import close, run_group, streams, task_request
 from rltools_host.environments.task import is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.lines import columns, folded, plural, wrapped
+from rltools_host.lines import columns, folded, next_steps, plural, wrapped
 from rltools_host.runs.group import STUDY, seed_ranges
 from rltools_host.runs.names import is_group
 from rltools_host.screen.group_screen import make_group_screen
@@ -149,14 +149,13 @@ MAX_SHOWN = 10  # trials
 def run_tune(request: TuneRequest, json_output: bool = False) -> TuneDocument:
     """Tune, print the progress and return what `--json` prints."""
     output, stream = streams(json_output)
-    file = cast(IO[str], stream)
     try:
-        document = tune(request, lambda view: make_group_screen(view, file))
+        document = tune(request, lambda view: make_group_screen(view, stream))
     except RltError as error:
         if "trials" in error.details:
-            print("\n".join(tune_lines(error.details, columns(file))), file=stream, flush=True)
+            print("\n".join(tune_lines(error.details, columns(stream))), file=stream, flush=True)
         raise
-    print("\n".join(tune_lines(document, columns(file))), file=stream, flush=True)
+    print("\n".join(tune_lines(document, columns(stream))), file=stream, flush=True)
     close(output, document if json_output else None, document["group"])
     return document
 
@@ -181,23 +180,17 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
     group = near_path(Path(document["group"]))
     head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
     notes = time_lines(document, width)
-    resume = [f"  next  {document['resume']}"] if document["resume"] else []
+    resume = [document["resume"]] if document["resume"] else []
     if not valued:
         first = head if trials else "no trial has finished yet"
-        return [first, *notes, "", f"  runs  {group}", *resume]
+        return [first, *notes, "", f"  runs  {group}", *(next_steps(*resume) if resume else ())]
     best = document["best"]
     shown = [head, *notes, *(f"  {line}" for line in folded(rows, width - 2)), ""]
     if best is not None:
         shown += [f"  best  trial {best['trial']}, return {best['value']:.1f}"]
         shown += [f"        {document['command']}"]
-    next_lines = [document["resume"]] if document["resume"] else []
-    next_lines += [command_line("report", group), command_line("runs", "compare", group)]
-    return [
-        *shown,
-        f"  runs  {group}",
-        f"  next  {next_lines[0]}",
-        *(f"        {line}" for line in next_lines[1:]),
-    ]
+    commands = [*resume, command_line("report", group), command_line("runs", "compare", group)]
+    return [*shown, f"  runs  {group}", *next_steps(*commands)]
 
 
 LEAST_S = 5.0  # that is told

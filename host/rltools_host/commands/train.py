@@ -16,8 +16,8 @@ from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
 from rltools_host.commands.options import Channels, Jobs, Json, Ray, channel_table
 from rltools_host.environments.task import TaskRequest, is_task
-from rltools_host.errors import RltError, UsageError
-from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
+from rltools_host.errors import DiskError, RltError, UsageError
+from rltools_host.lines import UNLIMITED, Output, columns, in_columns, next_steps, plural
 from rltools_host.runs.contents import RunDocument
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
 from rltools_host.screen.training_screen import make_screen
@@ -45,25 +45,28 @@ def run(request: TrainingRequest, json_output: bool = False) -> RunDocument | Gr
 def run_one(request: TrainingRequest, json_output: bool = False) -> RunDocument:
     """Train one run, print its progress and return what `--json` prints."""
     output, stream = streams(json_output)
-    document = train(request, lambda view: make_screen(view, cast(IO[str], stream)))
-    lines = closing_lines(document, columns(cast(IO[str], stream)))
+    document = train(request, lambda view: make_screen(view, stream))
+    lines = closing_lines(document, columns(stream))
     print("\n".join(lines), file=stream, flush=True)
     close(output, document if json_output else None, document["run"])
     return document
 
 
-def streams(json_output: bool) -> tuple[Output, Output]:
+def streams(json_output: bool) -> tuple[Output, IO[str]]:
     """Return the streams of the JSON and of everything else; writing to them raises no error."""
     output = Output(sys.stdout)
-    return output, Output(sys.stderr) if json_output else output
+    return output, cast(IO[str], Output(sys.stderr) if json_output else output)
 
 
 def close(output: Output, document: Mapping[str, Any] | None, folder: str) -> None:
     """Print the JSON; raise an error if something could not be printed, after all is saved."""
     if document is not None:
         print(json.dumps(document), file=output, flush=True)
-    if output.error is not None:
-        raise lost(output.error, near_path(Path(folder)))
+    if (error := output.error) is not None:
+        raise DiskError(
+            f"the output could not be written ({error.strerror or error}), but run "
+            f"{near_path(Path(folder))} is complete"
+        )
 
 
 def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
@@ -96,14 +99,7 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
     return [
         *in_columns(lines, width),
         f"  run   {run_path}",
-        *(
-            f"  {word}  {line}"
-            for word, line in zip(
-                ("next", "    "),
-                [*evaluation_lines(document, run_path), command_line("report", run_path)],
-                strict=False,
-            )
-        ),
+        *next_steps(evaluation_line(document, run_path), command_line("report", run_path)),
     ]
 
 
@@ -124,15 +120,15 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def evaluation_lines(document: Mapping[str, Any], run_path: Path) -> list[str]:
-    """Return the commands that evaluate a run or a group; for a Python function, the call."""
+def evaluation_line(document: Mapping[str, Any], run_path: Path) -> str:
+    """Return the command that evaluates a run or a group; for a Python function, the call."""
     task = document.get("task")
     if task is None:
         options = evaluation_options(document["experiment"], document["environment"])
-        return [command_line("evaluate", run_path, *options)]
+        return command_line("evaluate", run_path, *options)
     if is_task(task):
-        return [command_line("evaluate", run_path)]
-    return [f"rlt.evaluate({str(run_path)!r}, make_env)"]
+        return command_line("evaluate", run_path)
+    return f"rlt.evaluate({str(run_path)!r}, make_env)"
 
 
 # -- groups of runs --------------------------------------------------------------------------------
@@ -146,17 +142,17 @@ def run_group(request: GroupRequest, json_output: bool = False) -> GroupDocument
 
     output, stream = streams(json_output)
     try:
-        document = train_group(request, lambda view: make_group_screen(view, cast(IO[str], stream)))
+        document = train_group(request, lambda view: make_group_screen(view, stream))
     except RltError as error:
         if "runs" in error.details:
-            lines = result_lines(error.details, columns(cast(IO[str], stream)))
+            lines = result_lines(error.details, columns(stream))
             print("\n".join(lines), file=stream, flush=True)
         raise
     group = GroupFolder.open(document["group"])
     if group.content.kind == STUDY:  # it ends with its page, and the curves as numbers
         report, curves = write_group_report(group)
         document["report"], document["curves"] = str(report), str(curves)
-    lines = [*result_lines(document, columns(cast(IO[str], stream))), *next_lines(document)]
+    lines = [*result_lines(document, columns(stream)), *next_lines(document)]
     print("\n".join(lines), file=stream, flush=True)
     close(output, document if json_output else None, document["group"])
     return document
@@ -166,16 +162,15 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
     """Return lines with the group's folder and the next commands."""
     group = near_path(Path(document["group"]))
     lines = ["", f"  runs  {group}"]
+    commands = [command_line("report", group)]
     if "report" in document:
         lines.append(f"  page  {near_path(Path(document['report']))}")
         lines.append(f"        {near_path(Path(document['curves']))}")
-    else:
-        lines.append(f"  next  {command_line('report', group)}")
-    word = "next" if "report" in document else "    "
+        commands = []
     task = document.get("task")
     if task is not None and not is_task(task):  # rlt.evaluate takes one run
         group = near_path(Path(document["runs"][0]["run"]))
-    return [*lines, *(f"  {word}  {line}" for line in evaluation_lines(document, group))]
+    return [*lines, *next_steps(*commands, evaluation_line(document, group))]
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -292,16 +287,12 @@ def command(
 ) -> None:
     """Train on a board, and keep checkpoint, policy, metrics and a TensorBoard log in the run's
     folder. Ctrl-C pauses the board, saves a checkpoint and prints the command that resumes."""
-    options = (algorithm, channels)
     task = None
-    if experiment is not None and is_task(experiment):
-        if resume is not None and any(option is not None for option in options):
-            raise UsageError(NEW_RUNS_ONLY)
-        task = task_request(experiment, *options)
-    elif any(option is not None for option in options):
+    is_new_task = is_task(experiment) and resume is None
+    if not is_new_task and (algorithm is not None or channels is not None):
         raise UsageError(NEW_RUNS_ONLY)
-    if task is not None:
-        experiment = None
+    if is_task(experiment):
+        task, experiment = task_request(str(experiment), algorithm, channels), None
     request = TrainingRequest(
         experiment,
         board,
