@@ -81,25 +81,24 @@ html_favicon = "../host/rltools_host/web/page/icon.svg"
 html_css_files = ["site.css"]
 html_search_scorer = str(TREE.root / "docs/static/scorer.js")
 
+# What hyperparameters.cpp prints of the lists in C++, by the names of the tables.
+calls = " ".join(f"X({one.struct})" for one in algorithms().values())
+flags = ["-std=c++17", f"-I{TREE.include}", f"-DRLT_ALGORITHMS(X)={calls}"]
+flags += [f"-include{one.include}" for one in algorithms().values()]
+source, program = TREE.root / "docs/reference/hyperparameters.cpp", WORK / "hyperparameters"
+check_call([system_tools()["g++"].path(), *flags, source, "-o", program])
+printed = check_output(program, text=True).split("## ")[1:]
+myst_substitutions = {one.partition("\n")[0].lower(): one.partition("\n")[2] for one in printed}
 
-def tables() -> dict[str, str]:
-    """Return what hyperparameters.cpp prints of the lists in C++, by the names of the tables."""
-    calls = " ".join(f"X({one.struct})" for one in algorithms().values())
-    flags = ["-std=c++17", f"-I{TREE.include}", f"-DRLT_ALGORITHMS(X)={calls}"]
-    flags += [f"-include{one.include}" for one in algorithms().values()]
-    source, program = TREE.root / "docs/reference/hyperparameters.cpp", WORK / "hyperparameters"
-    check_call([system_tools()["g++"].path(), *flags, source, "-o", program])
-    sections = check_output(program, text=True).split("## ")[1:]
-    return {text.partition("\n")[0].lower(): text.partition("\n")[2] for text in sections}
-
-
-def run_doxygen(folder: Path) -> None:
-    """Write the XML of the headers; flat, as Breathe knows a file by its name without a folder."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+# The XML of the headers: flat, as Breathe knows a file by its name without a folder.
+if not HAS_DOXYGEN:
+    print("without the core's API: `apt-get install doxygen` brings what it needs")
+elif not (XML / "index.xml").exists():
+    shutil.rmtree(XML.parent, ignore_errors=True)
+    XML.parent.mkdir(parents=True)
     for name in CORE:
-        (folder / name.replace("/", ".")).symlink_to(HEADERS / name)
-    env = os.environ | {"RLT_HEADERS": str(folder), "RLT_PYTHON": sys.executable}
+        (XML.parent / name.replace("/", ".")).symlink_to(HEADERS / name)
+    env = os.environ | {"RLT_HEADERS": str(XML.parent), "RLT_PYTHON": sys.executable}
     check_call(system_tools()["doxygen"].path(), cwd=TREE.root / "docs" / "doxygen", env=env)
 
 
@@ -147,10 +146,3 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", add_fields)
     app.connect("doctree-read", unlink_folders)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
-
-
-myst_substitutions = tables()
-if not HAS_DOXYGEN:
-    print("without the core's API: `apt-get install doxygen` brings what it needs")
-elif not (XML / "index.xml").exists():
-    run_doxygen(XML.parent)
