@@ -66,6 +66,12 @@ class Story:
     paused: dict[str, Any] = field(default_factory=dict)  # the board's run
     document: dict[str, Any] = field(default_factory=dict)
     project: Path | None = None  # that was created for the demo
+    number: int = 0  # of the step
+
+    def begin(self, step: str) -> None:
+        self.number += 1
+        heading = emphasized(f"[{self.number}] {step}", self.stream)
+        print(f"\n{heading}", file=self.stream, flush=True)
 
     def say(self, line: str) -> None:
         width = min(COLUMNS, columns(self.stream))
@@ -77,12 +83,6 @@ class Story:
 
     def request(self, board: Board) -> TrainingRequest:
         return TrainingRequest(EXPERIMENT, board.name, SEED, self.steps)
-
-
-@dataclass(frozen=True)
-class Step:
-    heading: str
-    act: Callable[[Story], None]
 
 
 def run(
@@ -140,33 +140,25 @@ def own_project() -> Path:
 
 def tell(story: Story) -> None:
     """Run the steps, each of which may change the later ones; print to the story's stream."""
-    number = 0
     with contextlib.redirect_stdout(story.stream):
-        while number < len(steps := steps_of(story)):
-            step, number = steps[number], number + 1
-            heading = emphasized(f"[{number}] {step.heading}", story.stream)
-            print(f"\n{heading}", file=story.stream, flush=True)
-            step.act(story)
-
-
-def steps_of(story: Story) -> list[Step]:
-    look = Step("Look for the tools", look_for_tools)
-    shown = [
-        Step("Evaluate it in gymnasium, the reference simulator", evaluate_policy),
-        Step("Write the report", write_report),
-    ]
-    on_board = Step(f"Train on {story.board_name}", train_on_board)
-    proof = Step("Take the policy home and prove it", prove_policy)
-    if not story.here:
-        where = on_board if story.board.emulator else Step("Train on this machine", train_on_board)
-        return [look, where, proof, *shown]
-    steps = [look, Step("Train on this machine", train_here), *shown]
-    if story.left_out:
-        return [*steps, Step(f"Left out: the same on {story.board_name}", explain)]
-    steps += [Step(f"Train the same on {story.board_name}", train_on_board), proof]
-    if not story.whole:
-        steps.append(Step("Finish that run here", finish_here))
-    return [*steps, Step("Compare", compare)]
+        look_for_tools(story)
+        story.begin("Train on this machine")
+        if not story.here:
+            train_on_board(story)
+            prove_policy(story)
+        else:
+            train_here(story)
+        evaluate_policy(story)
+        write_report(story)
+        if story.left_out:
+            explain(story)
+        elif story.here:
+            story.begin(f"Train the same on {story.board_name}")
+            train_on_board(story)
+            prove_policy(story)
+            if not story.whole:
+                finish_here(story)
+            compare(story)
 
 
 def emphasized(text: str, stream: TextIO) -> str:
@@ -185,6 +177,7 @@ def look_for_tools(story: Story) -> None:
 
     Leave the board's part out where a tool for it is missing, unless only the board trains.
     """
+    story.begin("Look for the tools")
     host = load_board(HOST_BOARD)
     program = cmake.firmware_target(EXPERIMENT)
     names = dict.fromkeys(cmake.required_tools(host, [program, f"describe-{EXPERIMENT}"]))
@@ -267,6 +260,7 @@ def train_on_board(story: Story) -> None:
 
 
 def prove_policy(story: Story) -> None:
+    story.begin("Take the policy home and prove it")
     image = read_run_policy(RunFolder.open(story.document["run"]))
     image.verify()
     story.say(
@@ -277,6 +271,7 @@ def prove_policy(story: Story) -> None:
 
 
 def finish_here(story: Story) -> None:
+    story.begin("Finish that run here")
     run_path, step = story.paused["run"], story.paused["step"]
     command = ("train", "--board", HOST_BOARD, "--resume", near_path(Path(run_path)))
     story.say(command_line(*command))
@@ -287,6 +282,7 @@ def finish_here(story: Story) -> None:
 
 def compare(story: Story) -> None:
     """Raise RefusedError unless both trainings ended in the same state."""
+    story.begin("Compare")
     ours, theirs = story.document["host_state_sha256"], story.document["state_sha256"]
     name = story.board.name
     begun = name if story.whole else f"{name}, then {HOST_BOARD}"
@@ -305,6 +301,7 @@ def compare(story: Story) -> None:
 
 
 def evaluate_policy(story: Story) -> None:
+    story.begin("Evaluate it in gymnasium, the reference simulator")
     run_path = story.document["run"]
     image = read_run_policy(RunFolder.open(run_path))
     result = evaluation.evaluate_policy(image, run_path, EPISODES, 0, evaluation.GYMNASIUM)
@@ -321,11 +318,13 @@ def evaluate_policy(story: Story) -> None:
 
 
 def write_report(story: Story) -> None:
+    story.begin("Write the report")
     story.document["report"] = str(write_report_of(story.document["run"]))
     story.say("learning curve, an episode, memory, timings, provenance: one file, no network")
 
 
 def explain(story: Story) -> None:
+    story.begin(f"Left out: the same on {story.board_name}")
     reason, _, line = story.left_out.rpartition(": ")
     story.say(f"{reason}:")
     print(f"      {line}", file=story.stream, flush=True)  # whole, to be copied

@@ -52,7 +52,13 @@ class InPlace:
     def draw(self, now: float, picture: Callable[[int, int], RenderableType]) -> None:
         """Draw what `picture` returns for a width and a height."""
         if self._live is None:
-            self._live = open_live(self._stream)
+            from rich.console import Console
+            from rich.live import Live
+
+            # It draws on demand, without a thread.
+            console = Console(file=self._stream)
+            self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+            self._live.start()
         began = time.thread_time()
         self._live.update(picture(*self._live.console.size), refresh=True)
         self.rest(now, time.thread_time() - began)
@@ -62,16 +68,6 @@ class InPlace:
         if self._live is not None:
             self._live.transient = not stays
             self._live.stop()
-
-
-def open_live(stream: IO[str]) -> Live:
-    """Start rich's live display, which draws on demand, without a thread."""
-    from rich.console import Console
-    from rich.live import Live
-
-    live = Live(console=Console(file=stream), auto_refresh=False, vertical_overflow="crop")
-    live.start()
-    return live
 
 
 def can_show(stream: IO[str]) -> bool:
