@@ -218,12 +218,7 @@ def test_what_cannot_be(
 
 
 def test_missing_emulator(tmp_path: Path) -> None:
-    """A PATH with what building needs, but without QEMU and without apt-get."""
-    from rltools_host.build import firmware
-    from rltools_host.build.boards import load_board
-
-    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
-    assert program.exists()
+    """A PATH without QEMU and without apt-get; the firmware is built."""
     code = (
         "import sys; from rltools_host.commands import cli\n"
         "from rltools_host.build import firmware\n"

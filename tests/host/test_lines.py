@@ -10,7 +10,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import is_whole
 from rltools_host.tree import TREE
 from run_folders import document_of
+from waiting import wait_for
 
 RLT = shlex.join([sys.executable, "-m", "rltools_host"])
 TRAIN = "train pendulum-td3 --board host --set report_every=50"
@@ -86,44 +86,30 @@ def test_other_commands_say_it_in_one_line(command: str, code: int, sentence: st
     assert result.stderr.count("\n") == (1 if sentence else 0)
 
 
-class TerminalRun:
-    """A long run on a terminal of its own."""
-
-    def __init__(self, run: Path, environment: dict[str, str]) -> None:
-        self.run = run
-        self.process_id, self.terminal = pty.fork()
-        if self.process_id == 0:
-            command = shlex.split(f"{RLT} {TRAIN} --steps 1000000 --out {run}")
-            os.execvpe(command[0], command, environment)
-
-    def wait_for_reports(self) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            metrics = self.run / "metrics.jsonl"
-            if metrics.is_file() and metrics.stat().st_size:
-                return
-            time.sleep(0.02)
-        raise AssertionError("training does not begin")
-
-    def wait(self) -> int:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            process_id, status = os.waitpid(self.process_id, os.WNOHANG)
-            if process_id:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.02)
-        os.kill(self.process_id, signal.SIGKILL)
-        raise AssertionError("the run does not end")
-
-
 def test_closing_terminal_pauses_and_saves(tmp_path: Path) -> None:
     """SIGHUP comes, and writing fails."""
-    run = TerminalRun(tmp_path / "run", ENVIRONMENT)
-    run.wait_for_reports()
-    os.close(run.terminal)
-    assert run.wait() == 130
-    metadata = saved(run.run, "paused")
-    assert metadata["checkpoint_step"] > 0
+    run = tmp_path / "run"
+    process_id, terminal = pty.fork()
+    if process_id == 0:
+        command = shlex.split(f"{RLT} {TRAIN} --steps 1000000 --out {run}")
+        os.execvpe(command[0], command, ENVIRONMENT)
+    metrics = run / "metrics.jsonl"
+    wait_for(lambda: metrics.is_file() and metrics.stat().st_size)
+    os.close(terminal)
+    ended, status = 0, 0
+
+    def has_ended() -> bool:
+        nonlocal ended, status
+        ended, status = os.waitpid(process_id, os.WNOHANG)
+        return ended != 0
+
+    try:
+        wait_for(has_ended, 60)
+    finally:
+        if not ended:
+            os.kill(process_id, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert saved(run, "paused")["checkpoint_step"] > 0
 
 
 def test_pause_says_how_to_go_on_to_a_script_too(tmp_path: Path) -> None:
@@ -136,9 +122,7 @@ def test_pause_says_how_to_go_on_to_a_script_too(tmp_path: Path) -> None:
         env=ENVIRONMENT,
         text=True,
     )
-    while not (run / "metrics.jsonl").is_file():
-        time.sleep(0.02)
-        assert process.poll() is None
+    wait_for((run / "metrics.jsonl").is_file)
     process.terminate()
     out, _ = process.communicate(timeout=60)
     document = json.loads(out.splitlines()[-1])

@@ -61,11 +61,9 @@ def episode_of(environment: str, most_steps: int) -> Episode:
     return Episode(np.array(observations), np.array(actions), np.array(rewards), 7, 0.05)
 
 
-def flat_episode(returned: float, steps: int = 1, seed: int = 0) -> Episode:
-    rewards = np.full(steps, returned / steps)
-    return Episode(
-        np.zeros((steps, 3), np.float32), np.zeros((steps, 1), np.float32), rewards, seed, 0.05
-    )
+def flat_episode(steps: int) -> Episode:
+    observations, actions = (np.zeros((steps, count), np.float32) for count in (3, 1))
+    return Episode(observations, actions, np.zeros(steps), 0, 0.05)
 
 
 @cache
@@ -129,7 +127,7 @@ def test_another_episode_is_not_shown_for_it() -> None:
 
 def test_a_renderer_that_fails_leaves_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(movement, "RENDERER", [sys.executable, "-c", "exit(5)"])
-    drawn = movement.draw(image_of("Ant-v4"), flat_episode(1.0, steps=20))
+    drawn = movement.draw(image_of("Ant-v4"), flat_episode(20))
     assert "it ended with exit code 5" in drawn.figure
 
 
@@ -137,7 +135,7 @@ def test_the_clip_ends_as_it_begins() -> None:
     """A step of 50 ms; the movement repeats every 2.3 s."""
     phase = 2 * np.pi * np.arange(1000) / 46
     observations = np.stack([np.cos(phase), np.sin(phase), 0 * phase], 1).astype(np.float32)
-    shown = dataclasses.replace(flat_episode(1.0, steps=1000), observations=observations)
+    shown = dataclasses.replace(flat_episode(1000), observations=observations)
     frames = movement.clip_frames(shown, 0.05)
     assert len(frames.steps) == 46
     assert 20 <= frames.steps[0] < 60

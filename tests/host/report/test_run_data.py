@@ -58,13 +58,10 @@ def test_the_typical_episode(returns: list[float], expected: float) -> None:
     assert typical([episode(each) for each in returns]).episode_return == expected
 
 
-@pytest.mark.parametrize("which", ["last", "best"])
-def test_a_run_without_a_policy_is_read_all_the_same(tmp_path: Path, which: str) -> None:
+def test_a_run_without_a_policy_is_read_all_the_same(tmp_path: Path) -> None:
     """But of a policy that is asked for by name it is said that it is not there."""
     path = make_policy_run(tmp_path / "run")
     (path / "policy.rltp").unlink()
-    if which == "last":
-        assert run_data.collect(RunFolder.open(path)).image is None
-    else:
-        with pytest.raises(run_data.RltError):
-            run_data.collect(RunFolder.open(path), which)
+    assert run_data.collect(RunFolder.open(path)).image is None
+    with pytest.raises(run_data.RltError):
+        run_data.collect(RunFolder.open(path), "best")

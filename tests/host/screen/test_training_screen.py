@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,24 +16,13 @@ from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
 from training_bench import Bench, metrics
 
-# -- the screen ------------------------------------------------------------------------------------
-
-
 LOSSES = ("critic_1_loss", "critic_2_loss", "actor_loss")
 NOT_KNOWN = (math.nan,) * 16
 
 
-def filled_view(steps: int = 10_000, metric_names: Sequence[str] = LOSSES) -> TrainingView:
-    now = 0.0
-    view = TrainingView(
-        "pendulum-td3",
-        "qemu-cortex-m7",
-        1,
-        steps,
-        Path("runs/x"),
-        clock=lambda: now,
-        metric_names=metric_names,
-    )
+def filled_view() -> TrainingView:
+    now, steps = 0.0, 10_000
+    view = TrainingView("a", "b", 1, steps, Path("r"), clock=lambda: now, metric_names=LOSSES)
     view.begin()
     for step in range(20, 6241, 20):
         now = step / 52.0

@@ -298,10 +298,7 @@ const scenarios = {
     for (const index of given.policies.keys()) {
       const push = await pushOf(policies, index);
       const early = await saidOf(push.confirm());
-      const isInTrial = await push.begin(
-        (text) => said.push(text),
-        () => {},
-      );
+      const isInTrial = await push.begin((text) => said.push(text));
       const trial = told(await policies.slots());
       all.push({ early, isInTrial, trial, confirmed: told(await push.confirm()) });
     }
@@ -316,10 +313,7 @@ const scenarios = {
   async pushOverALossyLink() {
     const policies = new Policies(await connect(lossy(linkOf(), given.share)));
     const push = await pushOf(policies, 0, 60);
-    await push.begin(
-      () => {},
-      () => {},
-    );
+    await push.begin(() => {});
     const { decoder } = policies.board.connection;
     return {
       ...told(await push.confirm()),
@@ -333,10 +327,7 @@ const scenarios = {
     const poor = given.bytesPerSecond ? slow(link, given.bytesPerSecond) : withoutBursts(link);
     const policies = new Policies(await connect(poor));
     const push = await pushOf(policies);
-    await push.begin(
-      () => {},
-      () => {},
-    );
+    await push.begin(() => {});
     await push.confirm();
     const now = performance.now.bind(performance);
     const times = given.bytesPerSecond ? 20 : 1;
@@ -372,13 +363,6 @@ const scenarios = {
       confirm: await saidOf(push.confirm()),
       ...told(await policies.slots()),
     };
-  },
-  async unconfirmed() {
-    const policies = new Policies(await connect());
-    const push = await pushOf(policies, 0, 4);
-    await push.begin(() => {});
-    while ((await policies.slots()).trial) await new Promise((resolve) => setTimeout(resolve, 200));
-    return { confirm: await saidOf(push.confirm()), ...told(await policies.slots()) };
   },
   // The first policy is active; the second is on its way when the cable is pulled.
   async unplugged() {
@@ -439,29 +423,9 @@ const scenarios = {
           send("RLT_IDENTITY", { protocol_version: dialect.version });
         if (message.kind !== "FILE_TRANSFER_PROTOCOL") return;
         const [low, high, session, opcode] = message.payload;
-        const answer = [
-          low + 1,
-          high + (low === 255),
-          session,
-          128,
-          4,
-          opcode,
-          0,
-          0,
-          0,
-          0,
-          0,
-          0,
-          255,
-          255,
-          255,
-          255,
-        ];
-        send("FILE_TRANSFER_PROTOCOL", {
-          target_system: 255,
-          target_component: 190,
-          payload: answer,
-        });
+        const header = [low + 1, high + (low === 255), session, 128, 4, opcode];
+        const payload = [...header, ...Array(6).fill(0), ...Array(4).fill(255)];
+        send("FILE_TRANSFER_PROTOCOL", { target_system: 255, target_component: 190, payload });
       }),
     );
     return { said: await saidOf(board.files.download("/policy.rltp")) };

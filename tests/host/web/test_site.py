@@ -111,11 +111,11 @@ def test_a_full_disk_is_one_sentence_and_the_old_page_stays(
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["web"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_stopped_leaves_nothing_half_written(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "write_service_worker", lambda _: signal.raise_signal(number))
+    stop = lambda _: signal.raise_signal(signal.SIGTERM)  # noqa: E731
+    monkeypatch.setattr(site, "write_service_worker", stop)
     with pytest.raises(KeyboardInterrupt):
         site.write_site(["pendulum-td3"], tmp_path / "web")
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
@@ -145,16 +145,23 @@ def test_an_unknown_experiment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not (tmp_path / "web").exists()
 
 
+SPEEDS = """
+import { readFileSync } from "node:fs";
+const { speedOf } = await import(process.argv[1]);
+const { boards, cases } = JSON.parse(readFileSync(0));
+const found = cases.map(([info, name]) => speedOf({ getInfo: () => info }, boards, name));
+console.log(JSON.stringify(found));
+"""
+
+
 def test_ports_are_opened_at_the_speed_of_the_boards_data() -> None:
     boards = site.boards_document()
     assert [board["name"] for board in boards] == ["esp32", "esp32c3", "teensy41"]
     bridge = {"usbVendorId": 0x10C4, "usbProductId": 0xEA60}
     other = {"usbVendorId": 0x1234, "usbProductId": 0x5678}
     cases = [(bridge, ""), (bridge, "teensy41"), (other, "esp32"), (other, ""), ({}, "")]
-    here = Path(__file__).parent / "speed_in_node.mjs"
-    found = json.loads(
-        in_node(here, site.PAGE / "link.js", given={"boards": boards, "cases": cases})
-    )
+    script = ("--input-type=module", "-e", SPEEDS, site.PAGE / "link.js")
+    found = json.loads(in_node(*script, given={"boards": boards, "cases": cases}))
     assert [each["baud"] for each in found] == [460800, 115200, 460800, 115200, 115200]
     assert [bool(each["assumed"]) for each in found] == [False, False, False, True, True]
     assert "115,200 baud, as no board has USB 1234:5678" in found[3]["assumed"]

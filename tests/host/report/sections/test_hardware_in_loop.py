@@ -72,3 +72,4 @@ def test_what_does_not_belong_is_left_out(folder: Path) -> None:
     )
     results = [json.dumps(result(**changes)) for changes in wrong]
     assert not html_of(folder, "{", "[]", "{}", *results)
+    assert "qemu-&lt;m7&gt;" in html_of(folder, json.dumps(result()))
