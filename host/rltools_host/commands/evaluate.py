@@ -144,26 +144,17 @@ def evaluate_group(
     for variant in group.variants:
         of_variant = [value for key, value in found.items() if key.variant == variant.name]
         lost = sum(key.variant == variant.name for key in failed)
-        threshold = least
+        threshold, passed = least, None
         if least is None and of_variant:
             threshold = of_variant[0].success_return
-        passed = None
         if threshold is not None:
             passed = sum(value.mean >= threshold for value in of_variant)
-        summary.append(
-            {
-                "variant": variant.name,
-                "label": variant.label,
-                **statistics_of([value.mean for value in of_variant]),
-                "failed": lost,
-                "passed": passed,
-                "least": threshold,
-            }
-        )
-        if threshold is not None and passed is not None:
             rule = f"a mean return of at least {threshold:g}"
             text = passed_text(passed, len(of_variant) + lost, rule)
             passes.append(f"  {variant.label}{': ' if variant.label else ''}{text}")
+        of_all = {"variant": variant.name, "label": variant.label, "failed": lost}
+        figures = statistics_of([value.mean for value in of_variant])
+        summary.append({**of_all, **figures, "passed": passed, "least": threshold})
     document = group_document(group, found, summary=summary)
     width = columns(sys.stdout)
     lines = [*lines_of(found, width), "", *summary_lines(summary, width), *passes]
