@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
 from rltools_host.policies import export
 from rltools_host.policies.contract import GATES, GRU, LSTM, Layer
-from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.image_writing import Network, Origin, write_image
 from rltools_host.runs.saves import (
     image_crc32,
@@ -102,3 +103,15 @@ def patched(image: bytes, offset: int, record: str, *values: float | bytes) -> b
 
 def with_crc32(image: bytes) -> bytes:
     return image[:12] + struct.pack("<I", image_crc32(image)) + image[16:]
+
+
+def examples_here(image: PolicyImage) -> list[dict[str, Any]]:
+    """The examples of an image for the page, with what they give on this machine."""
+    return [
+        {
+            "observation": example.observation.tolist(),
+            "layers": image.runner.layer_checksums(example.observation),
+            "action": image.evaluate(example.observation).view(np.uint32).tolist(),
+        }
+        for example in image.examples
+    ]

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from rltools_host.build import cmake, tools
 from rltools_host.build.toolchains import COMPILER_CACHE
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, VARIABLE
 
 COMPILER = re.compile(r"(.*-)?g(cc|\+\+)")
 SOURCES = (".cpp", ".c")
@@ -38,6 +39,22 @@ def printed(words: Sequence[str], timeout: float, **options: Any) -> str:
     result = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **options)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
+
+
+def in_project(folder: Path, *words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run Python with these words in a project elsewhere; it must end with this exit code."""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
+    result = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert result.returncode == code, (words, result.stdout, result.stderr)
+    return result
 
 
 def require_program(name: str) -> None:

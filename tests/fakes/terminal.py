@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -11,6 +12,9 @@ import subprocess
 import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
@@ -40,3 +44,13 @@ def on_terminal(
     os.close(ours)
     text = CONTROL.sub("", output.decode())
     return process.returncode, [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+
+
+def drawn(picture: Any, width: int, height: int) -> list[str]:
+    """The lines of a picture on a terminal of this size, without colors."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=width, height=height, force_terminal=True, color_system=None
+    )
+    console.print(picture)
+    return stream.getvalue().rstrip("\n").split("\n")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rltools_host.tree import MARKER, TREE, VARIABLE
+from programs import in_project
+from rltools_host.tree import MARKER, TREE
 
 GUIDE = TREE.root / "docs" / "your_environment.md"
 BLOCK = re.compile(r"^```(sh|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -37,16 +35,6 @@ def changed(diff: str, read: Callable[[str], str]) -> tuple[str, str]:
 @pytest.mark.timeout(600)  # a minute of a processor
 def test_the_guide_leads_to_a_policy_on_a_board(project_in_tree: Path) -> None:
     project = project_in_tree
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
-
-    def call(*words: str) -> str:
-        result = subprocess.run(
-            words, cwd=project, env=environment, capture_output=True, text=True, timeout=280
-        )
-        assert result.returncode == 0, (words, result.stdout, result.stderr)
-        return result.stdout
-
     said = ""
     for kind, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")):
         if kind == "diff":
@@ -56,13 +44,13 @@ def test_the_guide_leads_to_a_policy_on_a_board(project_in_tree: Path) -> None:
         for line in text.splitlines():
             launcher, *words = shlex.split(line, comments=True)
             assert launcher == "./rlt", line
-            said += call(sys.executable, "-m", "rltools_host", *words)
+            said += in_project(project, "-m", "rltools_host", *words).stdout
     returns = re.findall(r"finished 10,000 steps .* return (\S+) ±", said)
     assert float(returns[0]) < 0 < 190 < float(returns[1]), "the mass, and the ball on the beam"
     assert "confirmed: active" in said
     assert re.search(r"(\d,\d+) of \1 inputs", said), "the bits of the board"
     assert (project / "ball_on_beam_policy.h").is_file()
-    call(sys.executable, "-m", "pytest", "-q", "-c", MARKER, "tests")
+    in_project(project, "-m", "pytest", "-q", "-c", MARKER, "tests")
 
 
 def test_the_guide_s_changes_are_few_lines_of_two_files() -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import rltools_host
+from programs import in_project
 from rltools_host.commands import new
 from rltools_host.errors import DiskError, UsageError
-from rltools_host.tree import MARKER, TREE, VARIABLE, quoted
+from rltools_host.tree import MARKER, TREE, quoted
 
 
 @pytest.mark.parametrize(
@@ -121,30 +120,19 @@ def test_the_tests_of_a_project_are_its_own(tmp_path: Path) -> None:
     for folder in ("tests", "experiments"):
         (tmp_path / folder).mkdir()
     (tmp_path / MARKER).touch()
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    environment |= {"PYTHONPATH": str(TREE.root / "host"), "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def rlt_test(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "rltools_host", "test", *words],
-            cwd=tmp_path / "tests",
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+    def rlt_test(*words: str, code: int = 0) -> str:
+        called = ("-m", "rltools_host", "test", *words)
+        return in_project(tmp_path / "tests", *called, code=code).stdout
 
-    nothing = rlt_test()
-    assert nothing.returncode == 1
-    assert "no tests ran" in nothing.stdout
+    assert "no tests ran" in rlt_test(code=1)
     (tmp_path / "tests" / "test_one.py").write_text("def test_one(): pass\n")
     (tmp_path / "experiments" / "task.py").write_text("def test_two(): pass\n")
     (tmp_path / "experiments" / "other.py").write_text("import nothing_of_this_name\n")
-    both = rlt_test()
-    assert both.returncode == 0, both.stdout + both.stderr
-    assert "2 passed" in both.stdout
-    assert "1 passed, 1 deselected" in rlt_test("-k", "one").stdout
+    assert "2 passed" in rlt_test()
+    assert "1 passed, 1 deselected" in rlt_test("-k", "one")
     (tmp_path / "tests" / "test_one.py").write_text("def test_one(): assert 1 == 2\n")
-    assert rlt_test().returncode == 1
+    rlt_test(code=1)
 
 
 @pytest.mark.all
@@ -161,34 +149,17 @@ def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None
     """Its own test passes, its environment can be made, and a mistake is the last line.
 
     The usual start in C++ does so in tests/host/test_wheel.py."""
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
-
-    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *words]
-        result = subprocess.run(
-            command, cwd=project, env=environment, capture_output=True, text=True, timeout=280
-        )
-        assert result.returncode == code, (words, result.stdout, result.stderr)
-        return result
-
-    call("-m", "rltools_host", "new", "my-balance", *options)
-    file = (
-        project / "experiments" / ("my_balance.py" if "--gymnasium" in options else "my_balance.h")
-    )
-    call(
-        "-m",
-        "pytest",
-        *("-q", "-c", MARKER),
-        *(["experiments/my_balance.py"] if file.suffix == ".py" else ["tests"]),
-    )
-    if file.suffix == ".py":
+    in_project(project, "-m", "rltools_host", "new", "my-balance", *options)
+    own_test = "experiments/my_balance.py" if "--gymnasium" in options else "tests"
+    in_project(project, "-m", "pytest", "-q", "-c", MARKER, own_test)
+    if "--gymnasium" in options:
         return
     made = "import rlt; print(rlt.make('MyBalance-v0', num_envs=2).reset(seed=0)[0].shape)"
-    assert call("-c", made).stdout.startswith("(2, ")
+    assert in_project(project, "-c", made).stdout.startswith("(2, ")
+    file = project / "experiments" / "my_balance.h"
     file.write_text(file.read_text().replace("const T cost", "const T cots"))
-    failed = call("-m", "rltools_host", "train", "my-balance", "--board", "host", code=3)
-    last = failed.stderr.splitlines()[-1]
+    words = ("-m", "rltools_host", "train", "my-balance", "--board", "host")
+    last = in_project(project, *words, code=3).stderr.splitlines()[-1]
     line = next(
         number for number, text in enumerate(file.read_text().splitlines(), 1) if "-cost" in text
     )

@@ -25,6 +25,7 @@ from rltools_host.training.progress import (
     GroupView,
     Member,
 )
+from terminal import drawn
 
 LABEL = "without observation normalization"
 
@@ -44,23 +45,12 @@ def view_of(states: list[str], label: str = "") -> GroupView:
     return GroupView("pendulum-ppo on host", "host", Path("g"), members, 2, clock=lambda: now[0])
 
 
-def drawn(view: GroupView, width: int, height: int) -> list[str]:
-    from rich.console import Console
-
-    stream = io.StringIO()
-    console = Console(
-        file=stream, width=width, height=height, force_terminal=True, color_system=None
-    )
-    console.print(picture(view, width, height))
-    return stream.getvalue().rstrip("\n").split("\n")
-
-
 STATES = [FINISHED, TRAINING, TRAINING, FAILED, STARTING, *[WAITING] * 5]
 
 
 @pytest.mark.parametrize(("width", "height", "label"), [(40, 6, ""), (120, 24, LABEL)])
 def test_picture_fits(width: int, height: int, label: str) -> None:
-    lines = drawn(view_of(STATES, label), width, height)
+    lines = drawn(picture(view_of(STATES, label), width, height), width, height)
     assert len(lines) < height
     assert max(map(len, lines)) <= width
     assert len({len(line) for line in lines[:-2]}) == 1, "columns are not in line"

@@ -14,6 +14,7 @@ from rltools_host.boards.messages import Evaluation, Event, StatusText, Training
 from rltools_host.screen.training_screen import PlainScreen, picture
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
+from terminal import drawn
 from training_bench import Bench, metrics
 
 LOSSES = ("critic_1_loss", "critic_2_loss", "actor_loss")
@@ -36,21 +37,10 @@ def filled_view() -> TrainingView:
     return view
 
 
-def drawn(view: TrainingView, width: int, height: int) -> list[str]:
-    from rich.console import Console
-
-    stream = io.StringIO()
-    console = Console(
-        file=stream, width=width, height=height, force_terminal=True, color_system=None
-    )
-    console.print(picture(view, width))
-    return stream.getvalue().rstrip("\n").split("\n")
-
-
 def test_what_a_board_says_cannot_move_the_cursor() -> None:
     view, stream = filled_view(), io.StringIO()
     PlainScreen(view, stream).take(StatusText(6, "all \x1b[2J well\r"))
-    for text in (stream.getvalue(), "\n".join(drawn(view, 120, 40))):
+    for text in (stream.getvalue(), "\n".join(drawn(picture(view, 120), 120, 40))):
         assert "the board says: all ?[2J well?" in text
 
 

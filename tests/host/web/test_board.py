@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import board_on_pipes
+from policy_samples import examples_here
 from programs import in_node, require_node
 from rltools_host.boards.framing import FrameEncoder
 from rltools_host.build.boards import load_board
@@ -68,15 +68,7 @@ def policies(trainer: list[str]) -> list[dict[str, Any]]:
 def policy(trainer: list[str], seed: int) -> dict[str, Any]:
     found = play("train", trainer, values={"steps": 60, "learning_starts": 20, "seed": seed})
     image = parse_policy(base64.b64decode(found["policy"]))
-    examples = [
-        {
-            "observation": example.observation.tolist(),
-            "layers": image.runner.layer_checksums(example.observation),
-            "action": image.evaluate(example.observation).view(np.uint32).tolist(),
-        }
-        for example in image.examples
-    ]
-    return {"image": found["policy"], "examples": examples, "sha256": image.sha256}
+    return {"image": found["policy"], "examples": examples_here(image), "sha256": image.sha256}
 
 
 # ---- Training ------------------------------------------------------------------------------------

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
-
-from policy_samples import sample_images
+from policy_samples import examples_here, sample_images
 from programs import in_node
 from rltools_host.boards.messages import mavlink_crc32
 from rltools_host.policies.image import parse_policy
@@ -18,14 +16,7 @@ PAGE = TREE.file("host/rltools_host/web/page")
 
 def test_only_a_policy_with_this_machines_bits_is_confirmed() -> None:
     image = parse_policy(sample_images()["pendulum"])
-    examples = [
-        {
-            "observation": example.observation.tolist(),
-            "layers": image.runner.layer_checksums(example.observation),
-            "action": image.evaluate(example.observation).view(np.uint32).tolist(),
-        }
-        for example in image.examples
-    ]
+    examples = examples_here(image)
     first, crc32 = examples[0], mavlink_crc32(image.data)
     others = [
         {"action": [first["action"][0] ^ 0x80000000]},  # the other sign, also of a zero
