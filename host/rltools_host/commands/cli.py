@@ -244,10 +244,17 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
             message = "the current folder is gone: change to one that is there"
             return fail(words, message, UsageError.exit_code)
         if isinstance(error, OSError) and error.errno in REFUSED and error.filename is not None:
-            return fail(words, refused_file(error), DiskError.exit_code)
+            message = (
+                f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}; see that it is a "
+                "file or folder that you may read and write (where that was, says "
+                f"{traceback_log(error)})"
+            )
+            return fail(words, message, DiskError.exit_code)
         if isinstance(error, ImportError) and not (error.name or "").startswith("rltools_host"):
             return fail(words, damaged_environment(error), MissingToolError.exit_code)
-        return fail(words, internal_message(error), INTERNAL_ERROR)
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        message = f"internal error ({what}): please report it with {traceback_log(error)}"
+        return fail(words, message, INTERNAL_ERROR)
 
 
 def fail(
@@ -272,14 +279,6 @@ REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ELOOP),
     *(errno.ENAMETOOLONG, errno.EEXIST),
 )
-
-
-def refused_file(error: OSError) -> str:
-    """Return the message for a file that the system refuses, with the traceback's log."""
-    return (
-        f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}; see that it is a file or "
-        f"folder that you may read and write (where that was, says {traceback_log(error)})"
-    )
 
 
 def command_line_message(error: Any, words: Sequence[str]) -> str:
@@ -308,12 +307,6 @@ def damaged_environment(error: BaseException) -> str:
         error = error.__cause__
     reason = " ".join(str(error).split())
     return f"{sys.prefix} is damaged ({reason}): delete it, {launcher()} sets it up again"
-
-
-def internal_message(error: Exception) -> str:
-    """Return a message that names the log with the traceback."""
-    what = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"internal error ({what}): please report it with {traceback_log(error)}"
 
 
 def traceback_log(error: Exception) -> str:

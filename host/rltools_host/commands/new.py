@@ -162,11 +162,6 @@ def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) ->
     return files
 
 
-def in_python(name: str, start: str = DEFAULT_START) -> dict[str, str]:
-    """Return a Gymnasium task, its training and a test in one file."""
-    return {f"experiments/{file_of(name)}.py": begun(f"{start}.py", start, name)}
-
-
 def steps_of(text: str) -> str:
     """Return the number of environment steps in which a task in Python learns."""
     found = STEPS.search(text)
@@ -284,11 +279,6 @@ def is_there(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-def kept_in(folder: Path) -> list[Path]:
-    """Return the files of a project that a repository has already, and that stay as they are."""
-    return [folder / path for path in OF_A_PROJECT if is_there(folder / path)]
-
-
 EXAMPLE = "new balance"
 
 
@@ -309,9 +299,13 @@ def run(
         name = name_for(folder)
     else:
         raise UsageError(f"name what to begin, such as `{command_line(*EXAMPLE.split())}`")
-    files = in_python(name, start) if gymnasium else in_cpp(name, start, contract)
-    kept = [] if folder is None else kept_in(folder)
+    if gymnasium:  # the task, its training and a test in one file
+        files = {f"experiments/{file_of(name)}.py": begun(f"{start}.py", start, name)}
+    else:
+        files = in_cpp(name, start, contract)
+    kept: list[Path] = []  # what a repository has already, and what stays as it is
     if folder is not None:
+        kept = [folder / path for path in OF_A_PROJECT if is_there(folder / path)]
         written = write_project(folder, name, files)
         with contextlib.suppress(OSError, RltError):  # `rlt doctor` repeats it
             link_for_platformio(folder)

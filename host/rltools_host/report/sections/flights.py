@@ -241,17 +241,13 @@ def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
     return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
 
 
-def greatest_m(flight: Drawn) -> float:
-    """Return the maximum distance from the origin along an axis."""
-    return float(np.abs(flight.points["position_m"]).max())
-
-
 def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -> None:
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color(markup.CARD)
         axis.line.set_color(markup.LINE)
         axis.set_tick_params(labelsize=10)
-    reach = min(MAX_REACH_M, max(greatest_m(flight) for flight in drawn))
+    farthest = [float(np.abs(flight.points["position_m"]).max()) for flight in drawn]
+    reach = min(MAX_REACH_M, max(farthest))
     for flight in reversed(drawn):
         path = flight.points["position_m"].astype(float)
         path[np.abs(path).max(axis=1) > reach] = np.nan

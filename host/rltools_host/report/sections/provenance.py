@@ -13,7 +13,7 @@ from rltools_host.environments.environment_server import FAULT
 from rltools_host.errors import RltError
 from rltools_host.report.markup import Html, Section, number, table, text
 from rltools_host.report.run_data import RunData
-from rltools_host.runs.contents import Imported, Run, StatedIdentity
+from rltools_host.runs.contents import Imported, Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import run_names
 
@@ -141,18 +141,21 @@ def plain(value: Any) -> str:
 
 def provenance(data: RunData) -> Section | None:
     run, identity = data.run, data.run.identity
-    rows: list[tuple[str, Any]] = [("run", data.folder.name)]
-    rows.append(("state", data.folder.state))
-    rows.append(("started", readable_time(run.started)))
-    if run.state != "training":  # else it is an earlier session's
-        rows.append(("ended", readable_time(run.ended)))
-    rows.append(("source revision", revision_of(run)))
-    rows.append(("board", data.board_title))
-    rows.append(("board's kernels", identity.device))
-    rows.append(("board's firmware revision", identity.revision))
-    rows.append(("board's serial number", serial_number(identity)))
-    rows.append(("experiment's fingerprint", run.fingerprint))
     imported = run.imported
+    rows: list[tuple[str, Any]] = [
+        ("run", data.folder.name),
+        ("state", data.folder.state),
+        ("started", readable_time(run.started)),
+        # In training it is an earlier session's.
+        ("ended", readable_time(run.ended) if run.state != "training" else ""),
+        ("source revision", revision_of(run)),
+        ("board", data.board_title),
+        ("board's kernels", identity.device),
+        ("board's firmware revision", identity.revision),
+        # Zeros where the board has none.
+        ("board's serial number", identity.unique_id if identity.unique_id.strip("0") else ""),
+        ("experiment's fingerprint", run.fingerprint),
+    ]
     if imported is not None:
         rows.append(("imported from", f"{imported.file}, of {imported.library}"))
         rows.append(("proof", proof_of(imported)))
@@ -165,12 +168,12 @@ def provenance(data: RunData) -> Section | None:
         rows.append(("SHA-256 of the policy image", data.image.sha256))
         network = f"{data.image.shape}, {number(data.image.parameter_count)} parameters"
         rows.append(("policy network", network))
-    rows.append(("faults of the environment", faults_of(data)))
-    rows.append(
-        ("observations outside their range", data.folder.content.observations_outside or "")
-    )
-    rows.append(("host", flat(run.host)))
-    rows.append(("versions", flat(run.versions)))
+    rows += [
+        ("faults of the environment", faults_of(data)),
+        ("observations outside their range", run.observations_outside or ""),
+        ("host", flat(run.host)),
+        ("versions", flat(run.versions)),
+    ]
     known = [(name, code_or_text(name, value)) for name, value in rows if value not in (None, "")]
     command = ""
     if run.experiment and imported is None:
@@ -195,11 +198,6 @@ def faults_of(data: RunData) -> str:
     texts = [row["text"] for row in data.metrics if row.get("kind") == "event"]
     first = next((text for text in texts if text.startswith(FAULT)), "")
     return f"{count}; first: {first.removeprefix(FAULT)}" if count else ""
-
-
-def serial_number(identity: StatedIdentity) -> str:
-    """Return the serial number; empty where the board has none, which it reports as zeros."""
-    return identity.unique_id if identity.unique_id.strip("0") else ""
 
 
 def readable_time(value: str) -> str:
