@@ -116,10 +116,11 @@ def test_a_flight_that_is_broken_off(
     assert json.loads((run / "flight-px4.json").read_text())["starts"][0]["series"]["rows"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lands_it(
-    run: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
+    run: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
 ) -> None:
-    number, late = signal.SIGHUP, list[int]()  # signals that the command did not take
+    late: list[int] = []  # signals that the command did not take
     original = signal.signal(number, lambda number, _: late.append(number))
     before = signal.getsignal(number)
     is_over = threading.Event()

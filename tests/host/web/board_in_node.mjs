@@ -364,6 +364,13 @@ const scenarios = {
       ...told(await policies.slots()),
     };
   },
+  async unconfirmed() {
+    const policies = new Policies(await connect());
+    const push = await pushOf(policies, 0, 4);
+    await push.begin(() => {});
+    while ((await policies.slots()).trial) await new Promise((resolve) => setTimeout(resolve, 200));
+    return { confirm: await saidOf(push.confirm()), ...told(await policies.slots()) };
+  },
   // The first policy is active; the second is on its way when the cable is pulled.
   async unplugged() {
     const before = new Policies(await connect());

@@ -219,6 +219,14 @@ def test_other_bits_than_this_machines_end_the_trial(
     assert (found["active"], found["drop"]) == ("", "it was rolled back")
 
 
+def test_a_trial_that_nobody_confirms_ends(
+    policy_board: list[str], policies: list[dict[str, Any]]
+) -> None:
+    found = play("unconfirmed", policy_board, policies=policies)
+    assert "refuses to confirm the policy: it was not confirmed in time; no " in found["confirm"]
+    assert (found["active"], found["drop"]) == ("", "it was not confirmed in time")
+
+
 def test_unplugged_at_any_point_of_a_push_the_old_policy_acts(
     policy_board: list[str], policies: list[dict[str, Any]], tmp_path: Path
 ) -> None:
