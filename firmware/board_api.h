@@ -1,4 +1,4 @@
-// The interface of a board for the firmware applications: a dozen functions and constants, no
+// The interface of a board for the firmware applications: nine functions and a constant, no
 // vendor header. Each board implements them in firmware/<board>/; applications include this file
 // and nothing of the board.
 #pragma once

@@ -34,7 +34,7 @@ COMMANDS = {
     "doctor": Command("Lists tools and boards: what is here, and how to get the rest.", "doctor"),
     "new": Command("Writes an environment, its experiment and a test, to begin with.", "new"),
     "check": Command("Examines an environment: says what is wrong, and what to do.", "check"),
-    "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),
+    "train": Command("Trains on a board, shows the progress, and fetches the policy.", "train"),
     "study": Command("Trains variants over seeds, and draws learning curves.", "study"),
     "tune": Command("Searches hyperparameters and sizes; each trial is a run.", "study", "tune"),
     "runs": Command("Lists, filters, compares, renames and deletes runs.", "runs"),

@@ -182,7 +182,7 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"For gym:…: the algorithm to try, {listed()}. [default: sac; ppo of choices]",
+            help=f"For gym:…: the algorithm to try, {listed()}. [default: sac; ppo for discrete actions]",
         ),
     ] = None,
     settings: Annotated[

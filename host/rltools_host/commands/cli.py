@@ -148,7 +148,7 @@ def one_command(
 app = typer.Typer(
     name="rlt",
     cls=LazyGroup,
-    help="Trains policies on microcontrollers, real or emulated, and brings them home.",
+    help="Trains policies on microcontrollers, real or emulated, and fetches them.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

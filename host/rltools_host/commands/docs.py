@@ -76,9 +76,9 @@ def command(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Write the pages with Sphinx, which executes nothing of them unless --execute says so.
+    """Write the pages with Sphinx. Only --execute runs the tutorials' cells.
 
-    The command fails where a link leads nowhere, or a cell fails. A browser shows the pages from
-    the disk; any host of static files can have their folder. A wheel has them as files.
+    The command fails if a link leads nowhere, or a cell fails. A browser shows the pages from the
+    disk; any host of static files can serve their folder. A wheel has them as files.
     """
     build(executes, json_output)

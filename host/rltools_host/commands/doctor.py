@@ -155,8 +155,8 @@ def command(
         bool,
         typer.Option(
             "--self-test",
-            help="Try whether this machine has the bits, threads, link and storage of others; the "
-            "table fits into an issue.",
+            help="Check bits, threads, the link and the storage of this machine, and print a table "
+            "for an issue.",
         ),
     ] = False,
     json_output: Json = False,

@@ -325,7 +325,7 @@ def entry_lines(
         *(f"  {line}" for line in folded(rows, width - 2)),
         "",
         f"  median of {len(entries)} runs {statistics.median(speeds):.3g} m/s, {offset_m:.3g} m; "
-        f"{min(speeds):g} to {max(speeds):g} m/s; {speeds.count(0.0)} may be handed nothing",
+        f"{min(speeds):g} to {max(speeds):g} m/s; {speeds.count(0.0)} have no entry envelope",
     ]
 
 

@@ -72,8 +72,8 @@ SafeActionOption = Annotated[
     typer.Option(
         "--safe-action",
         metavar="VALUES",
-        help="What is done where something is wrong: a value for each action, or NAME=VALUE,…; "
-        "of choices a name or a number. [default: as the task or the contract states]",
+        help="The safe action, for when a fault is found: a value for each action, or "
+        "NAME=VALUE,…; for discrete actions a name or a number. [default: as the task or the contract states]",
     ),
 ]
 StepIntervalOption = Annotated[

@@ -265,7 +265,7 @@ def command(
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
+        typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo for discrete actions]"),
     ] = None,
     channels: Channels = None,
     tensorboard: Annotated[

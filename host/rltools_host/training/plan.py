@@ -322,7 +322,7 @@ def note_of_interval(values: Values) -> str:
     often = "at the end alone" if interval >= steps else f"every {interval:,} steps"
     return (
         f"it is evaluated {often}, as evaluations take at most a quarter of the steps: "
-        "--set eval_freq=N, or n_eval_episodes=N, says otherwise"
+        "--set eval_freq=N or n_eval_episodes=N changes that"
     )
 
 

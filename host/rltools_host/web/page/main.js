@@ -60,10 +60,10 @@ function inForce() {
 function markFields() {
   const names = settings.mark(inForce());
   const further = furtherSteps(), others = names.filter((name) => name !== "steps" || !further);
-  const [are, they] = others.length === 1 ? ["is", "It counts"] : ["are", "They count"];
+  const [are, they] = others.length === 1 ? ["is", "It applies"] : ["are", "They apply"];
   const texts = further ? [`Train continues to step ${number(further)}.`] : [];
-  if (others.length) texts.push(`Not what the run has: ${others.join(", ")} ${are} edited. ${they} from the next reset.`);
-  get("settings-note").textContent = texts.join(" ") || "They count from the next reset, but for more steps.";
+  if (others.length) texts.push(`Not what the run has: ${others.join(", ")} ${are} edited. ${they} after the next reset.`);
+  get("settings-note").textContent = texts.join(" ") || "Changed fields apply after the next reset; more steps apply at once.";
   if (training === "finished") get("train").disabled = !further;
 }
 

@@ -13,7 +13,7 @@ namespace rlt {
   X(float, learning_rate, 3e-4, 0, 1, "",                                                         \
     "Adam's learning rate, of actor and critic, at the start.")                                   \
   X(float, lr_end_factor, 1, 0, 1, "",                                                            \
-    "Factor of the learning rate at the end; falls evenly to it.")                                \
+    "Factor of the learning rate at the end; falls linearly to it.")                              \
   X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                         \
   X(float, gae_lambda, 0.95, 0, 1, "", "Decay of later steps' part in an advantage.")             \
   X(float, clip_range, 0.2, 0, 10, "", "How far a ratio of probabilities counts, from 1.")        \
@@ -29,8 +29,7 @@ namespace rlt {
   X(std::uint32_t, recompute_advantage, 0, 0, 1, "",                                              \
     "1: advantages are computed again in each epoch.")                                            \
   X(std::uint32_t, adaptive_lr, 1, 0, 1, "", "1: the learning rate follows the policy's change.") \
-  X(float, target_kl, 0.008, 1e-9, 10, "nat",                                                     \
-    "Change of the policy that the learning rate is for.")                                        \
+  X(float, target_kl, 0.008, 1e-9, 10, "nat", "KL divergence that adaptive_lr aims at.")          \
   RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(PpoHyperparameters, RLT_PPO_HYPERPARAMETERS)

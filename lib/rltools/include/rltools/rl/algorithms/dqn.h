@@ -21,7 +21,7 @@ namespace rlt {
     "Steps with uniformly random choices before the first update.")                              \
   X(float, learning_rate, 1e-3, 0, 1, "", "Adam's learning rate, at the start.")                 \
   X(float, lr_end_factor, 1, 0, 1, "",                                                           \
-    "Factor of the learning rate at the end; falls evenly to it.")                               \
+    "Factor of the learning rate at the end; falls linearly to it.")                             \
   X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                        \
   X(float, reward_scale, 1, 1e-6, 1e6, "", "Factor of rewards in learning.")                     \
   X(float, tau, 0.01, 0, 1, "", "Share of the trained weights in each target update.")           \
@@ -114,7 +114,7 @@ struct Dqn : OffPolicy {
     return report;
   }
 
-  // Return the share of random choices, which falls evenly to its end.
+  // Return the share of random choices, which falls linearly to its end.
   template <class E>
   static typename E::Scalar epsilon(const Training<E>& training) {
     using T = typename E::Scalar;
