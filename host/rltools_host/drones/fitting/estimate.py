@@ -225,8 +225,9 @@ def covariance_of(
 
 # -- errors of measured speeds --------------------------------------------------------------------
 
-GAINS = (P.GAIN_X, P.GAIN_Y, P.GAIN_Z)
-# Not of an axis alone; a delay of speeds that lie on lines also changes how large errors are.
+# The parameters that errors of the speeds make too small, and the channels that show them.
+TOO_SMALL = {P.GAIN_X: 3, P.GAIN_Y: 4, P.GAIN_Z: 5, P.MOMENTUM: 5}
+# Not of an axis alone.
 SHARED = (P.THRUST, P.LATENCY, P.FORCE_LAG, P.FORCE_DELAY)
 
 
@@ -234,10 +235,10 @@ def between_regressions(model: Model, found: Estimate) -> Estimate:
     """Return the estimate in the middle between two regressions, for measured speeds.
 
     What a residual has beyond its sensor's noise is of gusts, which least squares allow for, or of
-    errors of the measured speeds and their times, which make the gains too small. How much, for
-    white errors that explain all of it, is known by adding more of them: the residual and the
-    gradient grow with their variance (corrected scores, Stefanski 1989). The truth is between none
-    and all of it: the error has that distance as a uniform distribution.
+    errors of the measured speeds and their times, which make the gains and a rotor's momentum too
+    small. How much, for white errors that explain all of it, is known by adding more of them: the
+    residual and the gradient grow with their variance (corrected scores, Stefanski 1989). The truth
+    is between none and all of it: the error has that distance as a uniform distribution.
     """
     free = list(found.free)
     residuals, jacobian = model.residuals(found.theta), model.jacobian(found.theta, free)
@@ -250,7 +251,9 @@ def between_regressions(model: Model, found: Estimate) -> Estimate:
             left = noisy.residuals(found.theta).values
             tried.append((left, noisy.jacobian(found.theta, free)))
     theta, covariance = found.theta.copy(), found.covariance.copy()
-    for index, channel in zip(GAINS, (3, 4, 5), strict=True):
+    for index, channel in TOO_SMALL.items():
+        if index not in free:
+            continue
         rows = residuals.channel == channel
         columns = [column for column, each in enumerate(free) if each not in SHARED]
         left, j = residuals.values[rows], jacobian[np.ix_(rows, columns)]

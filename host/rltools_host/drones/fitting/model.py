@@ -28,11 +28,12 @@ from scipy.optimize import minimize
 from scipy.signal import lfilter, lfiltic
 from scipy.spatial.transform import Rotation
 
-from rltools_host.drones.fitting.formats import GRAVITY_M_S2, interpolated, nearest_signs
+from rltools_host.drones.fitting.formats import GRAVITY_M_S2, nearest_signs
 from rltools_host.drones.fitting.log import FlightLog
 from rltools_host.drones.fitting.rotors import (
     RotorMotion,
     RotorParameters,
+    delayed,
     measured_motion,
     motions,
 )
@@ -363,7 +364,7 @@ class Model:
                 speed -= value * resisted
             assert log.velocity is not None
             if log.rotor_speeds is not None and theta[P.FORCE_DELAY]:
-                speed = interpolated(log.time_s - theta[P.FORCE_DELAY], log.time_s, speed)
+                speed = delayed(speed, log.time_s, theta[P.FORCE_DELAY])
             other = log.velocity - speed
         turning = log.angular_velocity - self.rates(theta, motion)
         result: Array = np.concatenate([other, turning], axis=1).T
@@ -383,7 +384,7 @@ class Model:
         ]
         slow = np.concatenate([force[:1], np.stack(later, axis=1)])
         time_s = self.log.time_s
-        return interpolated(time_s - theta[P.FORCE_DELAY], time_s, slow)
+        return delayed(slow, time_s, theta[P.FORCE_DELAY])
 
     def settled(self, theta: Array) -> Array:
         """Return the differences after the rotors have settled."""

@@ -63,6 +63,7 @@ SHORT = Flight(seconds=6.0, control_steps=5, log_steps=5)  # 100 rows a second, 
 
 
 SLOW = Flight(seconds=12.0, control_steps=4, log_steps=4)
+LONG = Flight(seconds=34.0, log_steps=1)  # more rows than are fitted
 
 
 def test_what_measured_speeds_show() -> None:
@@ -93,16 +94,23 @@ def test_lags_are_by_the_commands_of_the_same_log() -> None:
 
 
 def share_covered(flight: Flight, noise_rad_s: float, count: int, seed: int) -> tuple[float, float]:
-    """The share of intervals with the truth, and how far the mean of inertia_x is off."""
+    """The share of intervals with the truth, and how far the mean of inertia_x is off. Of large
+    errors, a log in ten may be refused, as it does not show an inertia to 30 %."""
     records = flights(count, seed, flight)
     found: list[bool] = []
     off: list[float] = []
     for drone in range(count):
         columns = log_columns(records, drone, noise_rad_s, drone % 2 == 0)
-        result = result_of_columns(columns, BRUSHLESS)
+        try:
+            result = result_of_columns(columns, BRUSHLESS)
+        except DamagedFileError as error:
+            if "it does not show how quickly it" not in str(error):
+                raise
+            continue
         found += covered(result).values()
         off.append((fitted(result)["inertia_x"].value or 0.0) / TRUTH["inertia_x"] - 1.0)
-    assert len(found) > 6 * count
+    assert len(off) >= 0.9 * count
+    assert len(found) > 6 * len(off)
     return float(np.mean(found)), float(np.mean(off))
 
 
@@ -117,15 +125,17 @@ def test_intervals_of_noisy_speeds_contain_the_truth() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize(
-    ("noise_rad_s", "gust", "seed"), [(5.0, 0.0, 211), (20.0, 0.0, 212), (5.0, 0.03, 213)]
+    ("noise_rad_s", "gust", "seed", "within"),
+    [(5.0, 0.0, 211, 0.05), (20.0, 0.0, 212, 0.2), (5.0, 0.03, 213, 0.05)],
 )
 def test_intervals_of_noisy_speeds_over_many_logs(
-    noise_rad_s: float, gust: float, seed: int
+    noise_rad_s: float, gust: float, seed: int, within: float
 ) -> None:
-    """Errors of 0.2 and 0.8 % of the greatest speed, and gusts of 3 % of the weight."""
+    """Errors of 0.2 and 0.8 % of the greatest speed, and gusts of 3 % of the weight. Of large
+    errors alone the truth lies at one end of an interval whose middle is stated."""
     share, off = share_covered(replace(SHORT, noise=Noise(gust=gust)), noise_rad_s, 40, seed)
     assert share >= 0.9
-    assert abs(off) < 0.05
+    assert abs(off) < within
 
 
 @pytest.mark.exhaustive
@@ -142,6 +152,20 @@ def test_intervals_of_flapping_contain_the_truth_over_many_logs() -> None:
         off.append((fitted(result)[name].value or 0.0) / TRUTH[name] - 1.0)
     assert np.mean(found) >= 0.9
     assert abs(np.mean(off)) < 0.02
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
+def test_intervals_of_long_logs_contain_the_truth() -> None:
+    """Noise of speeds between rows, and of a rotor's momentum, once left out 7 of 28."""
+    records = flights(6, 232, LONG)
+    found: list[bool] = []
+    for drone in range(6):
+        result = result_of_columns(log_columns(records, drone, 5.0, False), BRUSHLESS)
+        found += covered(result).values()
+        assert abs(result.fit.speed_delay_s) < 2e-4
+    assert len(found) > 6 * 8
+    assert np.mean(found) >= 0.9
 
 
 def test_rotors_in_another_order_are_named() -> None:

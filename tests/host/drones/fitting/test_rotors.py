@@ -8,6 +8,7 @@ import pytest
 from quadrotor_flight import Array
 from rltools_host.drones.fitting.rotors import (
     RotorParameters,
+    delayed,
     measured_motion,
     motions,
     set_points,
@@ -77,6 +78,23 @@ def test_thrust_of_measured_speeds_is_integrated_as_by_simpsons_rule() -> None:
     first, middle, last = p.shape_0 + p.shape_1 * w + p.shape_2 * w**2
     impulses = h[:, None] / 6.0 * (first + 4.0 * middle + last)
     np.testing.assert_allclose(measured_motion(time_s, speeds, p).impulse, impulses, rtol=1e-12)
+
+
+@pytest.mark.parametrize("irregular_s", [0.0, 1e-4])
+def test_a_delay_keeps_a_curve(irregular_s: float) -> None:
+    random = np.random.default_rng(0)
+    time_s = np.arange(3000) * 0.002 + irregular_s * random.standard_normal(3000)
+    for delay_s in (-0.0037, 0.0, 0.0004, 0.011):
+        found = delayed(np.sin(20.0 * time_s)[:, None], time_s, delay_s)[100:-100, 0]
+        expected = np.sin(20.0 * (time_s - delay_s))[100:-100]
+        np.testing.assert_allclose(found, expected, atol=2e-5 + 40.0 * irregular_s)
+
+
+def test_a_delay_keeps_the_size_of_noise() -> None:
+    """On lines between the rows it would be 0.71 in the middle, and a fit would find a delay."""
+    noise = np.random.default_rng(0).standard_normal((20_000, 4))
+    found = delayed(noise, np.arange(20_000) * 0.002, 0.001)
+    assert found.std() == pytest.approx(noise.std(), rel=1e-3)
 
 
 def test_set_points_are_of_the_same_curve() -> None:
