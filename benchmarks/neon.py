@@ -11,14 +11,14 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated, Any
 
 import typer
 
 from benchmarks import harness
-from benchmarks.harness import Json
+from benchmarks.harness import Json, Row
 from rltools_host.errors import MissingToolError, RefusedError
 from rltools_host.lines import aligned
 from rltools_host.tree import TREE
@@ -32,23 +32,6 @@ HALF = 0.5  # of the factors are zero behind a ReLU, about
 TIMES = 200  # that a loop is gone through
 # As many as a core starts in a cycle: multiplications, as these do not wait for their own sums.
 PEAK = "\n".join(f"fmul v{number}.4s, v30.4s, v31.4s" for number in range(24))
-
-
-class Row(TypedDict):
-    """A core's shares of its own peak, and the speed without zeros over that with all terms."""
-
-    compiler: str
-    core: str
-    all_terms: float
-    nonzero_terms: float
-    over_all_terms: float
-
-
-class Document(TypedDict):
-    """Figures that `--json` prints."""
-
-    llvm: str
-    rows: list[Row]
 
 
 def neon(
@@ -71,7 +54,7 @@ def neon(
         rows += [row_of(analyzer, compiler, core, loops) for core in harness.split_names(cores)]
     version = subprocess.run([analyzer, "--version"], capture_output=True, text=True).stdout
     llvm = re.search(r"version (\S+)", version)
-    document: Document = {"llvm": llvm[1] if llvm else "", "rows": rows}
+    document = {"llvm": llvm[1] if llvm else "", "rows": rows}
     harness.tell(document, lines(document), json_output)
 
 
@@ -143,7 +126,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def lines(document: Document) -> list[str]:
+def lines(document: Mapping[str, Any]) -> list[str]:
     """Return the table for people."""
     header = ("compiler", "core", "all terms", "nonzero terms", "half zero, of all terms")
     rows = [

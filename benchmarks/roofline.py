@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any
 
 import typer
 
 from benchmarks import harness
-from benchmarks.harness import Json, Repetitions
+from benchmarks.harness import Json, Repetitions, Row
 from rltools_host.errors import RefusedError
 from rltools_host.lines import aligned
 from rltools_host.system import processors
@@ -43,60 +43,13 @@ def roofline(
     raw, core = harness.run_program("roofline", steps, repetitions, buffer_mb)
     cores = processors()
     pairs = [turns(steps) for _ in range(repetitions if cores > 1 else 0)]
-    document: Roofline = {
+    document = {
         **evaluated(raw),
         "two_threads": two_threads(cores, pairs),
         "core": core,
         **conditions,
     }
     harness.tell(document, lines(document), json_output)
-
-
-class Phase(TypedDict):
-    """A part of a training step."""
-
-    name: str
-    share_of_time: float
-    us_per_step: float
-    mflop_per_step: float
-    gflops: float
-    share_of_peak: float
-
-
-class Measured(TypedDict):
-    """Figures of one thread. `kind_of_core` is of kernels/simd/host_core.h."""
-
-    peak_gflops: float
-    achieved_gflops: float
-    share: float
-    shares: list[float]
-    phases: list[Phase]
-    bandwidth_gb_s: float
-    mflop_per_step: float
-    step_us: float
-    run_s: float
-    clocks_cost: float
-    vector_lanes: int
-    kind_of_core: str
-    steps: int
-    repetitions: int
-
-
-class TwoThreads(TypedDict):
-    """Figures of a second thread; the ratio alone, and null, where there is one processor."""
-
-    processors: int
-    ratio: float | None
-    run_s: NotRequired[float]
-    one_thread_s: NotRequired[float]
-    ratios: NotRequired[list[float]]
-
-
-class Roofline(Measured, harness.Conditions):
-    """Figures that `--json` prints."""
-
-    two_threads: TwoThreads
-    core: int | None
 
 
 def usual_buffer_mb() -> int:
@@ -110,7 +63,7 @@ def usual_buffer_mb() -> int:
     return max(SMALLEST_BUFFER_MB, min(LARGEST_BUFFER_MB, wanted))
 
 
-def evaluated(raw: Mapping[str, Any]) -> Measured:
+def evaluated(raw: Mapping[str, Any]) -> Row:
     """Return the figures of what the program measured."""
     if not raw["same_bits"]:
         raise RefusedError(
@@ -128,7 +81,7 @@ def evaluated(raw: Mapping[str, Any]) -> Measured:
     run_s = harness.median(runs)
     peak_gflops = harness.median(peaks)
     updates = max(1, raw["updates"])
-    phases: list[Phase] = []
+    phases: list[Row] = []
     for phase in raw["phases"]:
         share = phase["ticks"] / ticks if ticks else 0.0
         gflops = phase["operations"] / (share * run_s) / 1e9 if share else 0.0
@@ -160,7 +113,7 @@ def evaluated(raw: Mapping[str, Any]) -> Measured:
     }
 
 
-def turns(steps: int) -> tuple[harness.Row, harness.Row]:
+def turns(steps: int) -> tuple[Row, Row]:
     """Run with one thread, then with two."""
     one, _ = harness.run_program("training_loop", "td3", steps)
     two, _ = harness.run_program("training_loop", "td3", steps, board="host-threads", cores=2)
@@ -169,7 +122,7 @@ def turns(steps: int) -> tuple[harness.Row, harness.Row]:
 
 def two_threads(
     processors: int, pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-) -> TwoThreads:
+) -> Row:
     """Return what the second thread gains, from pairs of runs with one and with two."""
     if any(one["state_sha256"] != two["state_sha256"] for one, two in pairs):
         raise RefusedError(
@@ -188,7 +141,7 @@ def two_threads(
     }
 
 
-def two_threads_line(measured: TwoThreads) -> str:
+def two_threads_line(measured: Mapping[str, Any]) -> str:
     """Return the line about the second thread."""
     if measured["ratio"] is None:
         return (
@@ -201,7 +154,7 @@ def two_threads_line(measured: TwoThreads) -> str:
     )
 
 
-def lines(document: Roofline) -> list[str]:
+def lines(document: Mapping[str, Any]) -> list[str]:
     """Return the table for people."""
     header = ("phase", "time", "us a step", "MFLOP a step", "GFLOP/s", "of the peak")
     rows = [

@@ -154,7 +154,8 @@ void profiled_train_step(Training<E>& training) {
 
 // ---- Arithmetic, from the shapes ----------------------------------------------------------------
 
-// Multiply-adds of one sample's forward pass: a layer's bias is where its sums start.
+// Multiply-adds of one sample's forward pass: a layer's bias is where its sums start. As many are
+// in the weights' gradient; sums of the bias gradient are additions and not counted.
 template <class Network>
 constexpr double forward_multiply_adds() {
   double count = 0;
@@ -162,13 +163,6 @@ constexpr double forward_multiply_adds() {
     count += static_cast<double>(Network::input_dim(layer)) * Network::output_dim(layer);
   }
   return count;
-}
-
-// Return the multiply-adds of the weights' gradient; sums of the bias gradient are additions and
-// not counted.
-template <class Network>
-constexpr double weight_gradient_multiply_adds() {
-  return forward_multiply_adds<Network>();
 }
 
 // Return the multiply-adds of the gradient handed back through all layers but the first, and to so
@@ -196,12 +190,11 @@ struct Arithmetic {
       kBatch * (forward_multiply_adds<Actor>() + 2 * forward_multiply_adds<Critic>());
   static constexpr double kCriticForward = kBatch * 2 * forward_multiply_adds<Critic>();
   static constexpr double kCriticBackward =
-      kBatch * 2 *
-      (weight_gradient_multiply_adds<Critic>() + input_gradient_multiply_adds<Critic>());
+      kBatch * 2 * (forward_multiply_adds<Critic>() + input_gradient_multiply_adds<Critic>());
   static constexpr double kActor =
       kBatch * (forward_multiply_adds<Actor>() + forward_multiply_adds<Critic>() +
                 input_gradient_multiply_adds<Critic>(E::Environment::kActionDim) +
-                weight_gradient_multiply_adds<Actor>() + input_gradient_multiply_adds<Actor>());
+                forward_multiply_adds<Actor>() + input_gradient_multiply_adds<Actor>());
   static constexpr double kCriticOptimizer = 2 * adam_multiply_adds<Critic>();
   static constexpr double kActorOptimizer = adam_multiply_adds<Actor>();
   static constexpr double kTargets = Actor::kParameterCount + 2.0 * Critic::kParameterCount;
@@ -259,13 +252,14 @@ Digest state_digest(Training<Experiment>& training) {
   return digest;
 }
 
-// Return the time of a run from its first step to its last.
+// Return the processor time of a run from its first step to its last.
 template <class Step>
-Seconds timed_run(Training<Experiment>& training, Step&& step) {
+double timed_run(Training<Experiment>& training, Step&& step) {
   initialize(RLT_DEVICE{}, training);
   return timed([&] {
-    while (!finished(training)) step();
-  });
+           while (!finished(training)) step();
+         })
+      .processor;
 }
 
 // The time that each step spent in each phase. A phase's total is its median times its executions,
@@ -297,7 +291,7 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   Training<Experiment> training{{}, learner, replay, scratch};
   training.hyperparameters.steps = steps;
   constexpr double kPeakSeconds = 0.1;
-  std::vector<double> peaks, plain_s, wall_s, profiled_s, bandwidths;
+  std::vector<double> peaks, plain_s, profiled_s, bandwidths;
   StepLog log(std::size_t(steps) * static_cast<std::size_t>(repetitions));
   bool same_bits = true;
 
@@ -305,17 +299,14 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   peaks.push_back(peak_gflops(kPeakSeconds));
   for (int repetition = 0; repetition < repetitions; repetition++) {
     bandwidths.push_back(triad_gb_s(a, b, c));
-    const Seconds run = timed_run(training, [&] { train_step(RLT_DEVICE{}, training); });
-    plain_s.push_back(run.processor);
-    wall_s.push_back(run.wall);
+    plain_s.push_back(timed_run(training, [&] { train_step(RLT_DEVICE{}, training); }));
     const Digest plain = state_digest(training);
     peaks.push_back(peak_gflops(kPeakSeconds));
     profile = Profile{};
-    const Seconds profiled_run = timed_run(training, [&] {
+    profiled_s.push_back(timed_run(training, [&] {
       profiled_train_step(training);
       log.add(profile);
-    });
-    profiled_s.push_back(profiled_run.processor);
+    }));
     const Digest profiled = state_digest(training);
     same_bits = same_bits && std::memcmp(plain.bytes, profiled.bytes, sizeof plain.bytes) == 0;
     peaks.push_back(peak_gflops(kPeakSeconds));
@@ -331,8 +322,6 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   print_list("peak_gflops", peaks);
   std::printf(", ");
   print_list("plain_s", plain_s);
-  std::printf(", ");
-  print_list("wall_s", wall_s);
   std::printf(", ");
   print_list("profiled_s", profiled_s);
   std::printf(", ");
