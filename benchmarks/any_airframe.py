@@ -9,12 +9,9 @@ peer, by the airframe's own curve, as the motors of a vehicle would have it.
 
 from __future__ import annotations
 
-import os
-import select
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -114,32 +111,15 @@ class Pilot(Contender):
 
     def speeds(self, tick: int, slots: NDArray[np.uint32], observations: Float32Array) -> Any:
         """Return (n, 4) in [0, 1], of flights in these slots of the batch."""
-        assert self._process.stdin is not None
         self._rows[slots] = observations
-        try:
-            self._process.stdin.write(np.uint32(tick).tobytes() + self._rows.tobytes())
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._failed() from None
-        answer = np.frombuffer(self._exactly(16 * MAX_TOGETHER), "<f4").reshape(-1, 4)[slots]
+        self._send(np.uint32(tick).tobytes() + self._rows.tobytes())
+        count = 16 * MAX_TOGETHER
+        self._receive(lambda: len(self._rest) >= count, ANSWER_S)
+        answer = np.frombuffer(self._rest[:count], "<f4").reshape(-1, 4)[slots]
+        self._rest = self._rest[count:]
         if not np.isfinite(answer).all():
             raise MeasurementError(f"{self.name} answered something that is not a number")
         return np.clip(answer, 0, 1)
-
-    def _exactly(self, count: int) -> bytes:
-        assert self._process.stdout is not None
-        pipe = self._process.stdout.fileno()
-        until_s = time.monotonic() + ANSWER_S
-        while len(self._rest) < count:
-            left_s = until_s - time.monotonic()
-            if left_s <= 0 or not select.select([pipe], [], [], left_s)[0]:
-                raise MeasurementError(f"{self.name} did not answer in {ANSWER_S:.0f} s")
-            part = os.read(pipe, count - len(self._rest))
-            if not part:
-                raise self._failed()
-            self._rest += part
-        answer, self._rest = self._rest[:count], self._rest[count:]
-        return answer
 
 
 def thrust_parts(airframes: Array, speeds: NDArray[Any]) -> NDArray[np.float64]:
@@ -202,10 +182,8 @@ def fly_trained(run: str | None, experiment: str, gate: Gate) -> tuple[GateResul
 
 def fly_peer(name: str, option: str, gate: Gate) -> tuple[GateResult, Row]:
     """Fly a peer in its own environment."""
-    python = harness.python_of(PEERS, name)
-    script = harness.PEERS / PEERS / name / "run.py"
-    command = [str(python), str(script), *([option] if option else [])]
-    pilot = Pilot(name, command, harness.ENVIRONMENTS / PEERS)
+    command, folder = harness.command_of(PEERS, name)
+    pilot = Pilot(name, [*command, *([option] if option else [])], folder)
     try:
         check_use(pilot, gate)
         outcomes = [flown(pilot, kind).outcomes for kind in gate.kinds.values()]

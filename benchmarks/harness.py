@@ -27,7 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NoReturn, Protocol, TypedDict
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -49,9 +49,8 @@ PROGRAMS = FOLDER / "programs"
 PEERS = FOLDER / "peers"
 ENVIRONMENTS = PROJECT.build / "bench"  # virtual ones, of the peers
 PROGRAM_LIMIT_S = 600.0
-PEER_LIMIT_S = 1800.0
+PEER_LIMIT_S = TURN_LIMIT_S = 1800.0
 INSTALL_LIMIT_S = 1800.0
-LONGEST_ANSWER = 1 << 24
 TERMINAL_SIZE = (40, 120)  # lines, columns
 
 # Every numeric library that a peer may bring is held to the one thread that we use ourselves.
@@ -128,24 +127,8 @@ def pinned(cores: int = 1) -> Iterator[int | None]:
         os.sched_setaffinity(0, before)
 
 
-class Machine(TypedDict):
-    """A kind of machine; nothing of it names one."""
-
-    processor: str
-    cores: int | None
-    system: str
-
-
-class Conditions(TypedDict):
-    """Circumstances that figures depend on."""
-
-    machine: Machine
-    load_average: float | None
-    date: str
-
-
-def machine() -> Machine:
-    """Return the kind of this machine."""
+def machine() -> Row:
+    """Return the kind of this machine; nothing of it names one."""
     model = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -156,17 +139,9 @@ def machine() -> Machine:
     return {"processor": model, "cores": os.cpu_count(), "system": platform.system()}
 
 
-def load_average() -> float | None:
-    """Return the load of the last minute: what else the machine was doing."""
-    try:
-        return round(os.getloadavg()[0], 2)
-    except OSError:
-        return None
-
-
-def conditions() -> Conditions:
-    """Return the circumstances of a measurement that begins now."""
-    return {"machine": machine(), "load_average": load_average(), "date": date()}
+def conditions() -> Row:
+    """Return the circumstances of a measurement that begins now; the load is of the last minute."""
+    return {"machine": machine(), "load_average": round(os.getloadavg()[0], 2), "date": date()}
 
 
 def machine_text(document: Mapping[str, Any], when: str = "") -> str:
@@ -219,10 +194,7 @@ def run_program(
             f"{name} ended with code {result.returncode}: {result.stderr.strip()}; "
             f"delete {PROJECT.board_build(board)}, it is made again"
         )
-    document = json.loads(result.stdout)
-    if not isinstance(document, dict):
-        raise BuildError(f"{name} printed no object: build it again")
-    return document, core
+    return json.loads(result.stdout), core
 
 
 def run_to_end(
@@ -254,11 +226,6 @@ def run_to_end(
         raise MeasurementError(f"{name} did not end within {limit_s:.0f} s") from None
     except OSError as error:
         raise MeasurementError(f"{name} cannot be run: {error.strerror}") from None
-
-
-def one_thread_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return this environment with what holds numeric libraries to one thread."""
-    return {**os.environ, **ONE_THREAD, **variables}
 
 
 def thread_variables(threads: int) -> dict[str, str]:
@@ -311,31 +278,30 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else "it wrote nothing"
 
 
-def measure(
-    name: str,
-    python: Path,
-    script: Path,
-    arguments: Sequence[object],
-    limit_s: float,
-) -> Row:
-    """Run a peer's script with one thread, and return its last_document()."""
-    temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
+def command_of(kind: str, name: str, script: str = "run.py") -> tuple[list[str], Path]:
+    """Return the command of a peer's script, and a folder for what it compiles or leaves behind."""
+    python = python_of(kind, name)
+    temporary = python.parent.parent / "tmp"
     temporary.mkdir(exist_ok=True)
+    return [str(python), str(PEERS / kind / name / script)], temporary
+
+
+def measure(kind: str, name: str, arguments: Sequence[object], script: str = "run.py") -> Row:
+    """Run a peer's script with one thread, and return its last_document()."""
+    command, temporary = command_of(kind, name, script)
     environment = {"PYTHONPATH": str(PEERS), "TMPDIR": str(temporary)}
     result = run_to_end(
         name,
-        [str(python), str(script), *map(str, arguments)],
-        limit_s,
-        one_thread_environment(environment),
+        [*command, *map(str, arguments)],
+        PEER_LIMIT_S,
+        {**os.environ, **ONE_THREAD, **environment},
         temporary,
     )
     if result.returncode != 0:
         raise MeasurementError(
             f"{name} ended with code {result.returncode}: {last_line(result.stderr)}"
         )
-    if document := last_document(result.stdout):
-        return document
-    raise MeasurementError(f"{name} printed no measurement")
+    return last_document(result.stdout)
 
 
 def last_document(output: str) -> Row:
@@ -349,16 +315,6 @@ def last_document(output: str) -> Row:
 
 
 # ---- Turns ---------------------------------------------------------------------------------------
-
-
-class TakesTurns(Protocol):
-    """A contender that does what it is ordered in turn with others."""
-
-    name: str
-    introduction: Row
-
-    def turn(self, order: str, limit_s: float) -> Row: ...
-    def end(self) -> None: ...
 
 
 class Contender:
@@ -380,17 +336,14 @@ class Contender:
         self._rest = b""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as stream:
-            try:
-                self._process = start_child(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stream,
-                    environment=environment,
-                    directory=log.parent,
-                )
-            except OSError as error:
-                raise MeasurementError(f"{name} cannot be run: {error.strerror}") from None
+            self._process = start_child(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                environment=environment,
+                directory=log.parent,
+            )
         try:
             self.introduction = self._answer(limit_s)
             self._process.send_signal(signal.SIGSTOP)
@@ -398,17 +351,12 @@ class Contender:
             self.end()
             raise
 
-    def turn(self, order: str, limit_s: float) -> Row:
+    def turn(self, order: str) -> Row:
         """Return the answer to an order, with the seconds that it took as `wall_s`."""
-        assert self._process.stdin is not None
         self._process.send_signal(signal.SIGCONT)
         began_s = time.perf_counter()
-        try:
-            self._process.stdin.write(order.encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._failed() from None
-        answer = self._answer(limit_s)
+        self._send(order.encode() + b"\n")
+        answer = self._answer(TURN_LIMIT_S)
         answer["wall_s"] = time.perf_counter() - began_s
         self._process.send_signal(signal.SIGSTOP)
         return answer
@@ -423,11 +371,29 @@ class Contender:
                 except BrokenPipeError:
                     continue
 
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failed() from None
+
     def _answer(self, limit_s: float) -> Row:
+        self._receive(lambda: b"\n" in self._rest, limit_s)
+        line, _, self._rest = self._rest.partition(b"\n")
+        try:
+            answer: Row = json.loads(line)
+        except ValueError:
+            raise MeasurementError(f"{self.name} answered something else than JSON") from None
+        return answer
+
+    def _receive(self, is_whole: Callable[[], bool], limit_s: float) -> None:
+        """Add to `_rest` until it has a whole answer."""
         assert self._process.stdout is not None
         pipe = self._process.stdout.fileno()
         until_s = time.monotonic() + limit_s
-        while b"\n" not in self._rest:
+        while not is_whole():
             left_s = until_s - time.monotonic()
             if left_s <= 0 or not select.select([pipe], [], [], left_s)[0]:
                 raise MeasurementError(f"{self.name} did not answer in {limit_s:.0f} s")
@@ -435,16 +401,6 @@ class Contender:
             if not part:
                 raise self._failed()
             self._rest += part
-            if len(self._rest) > LONGEST_ANSWER:
-                raise MeasurementError(f"{self.name} does not end its answer")
-        line, _, self._rest = self._rest.partition(b"\n")
-        try:
-            document = json.loads(line)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict):
-            raise MeasurementError(f"{self.name} answered something else than JSON")
-        return document
 
     def _failed(self) -> MeasurementError:
         with contextlib.suppress(subprocess.TimeoutExpired):

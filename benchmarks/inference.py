@@ -112,11 +112,8 @@ def measure_here(peers: Sequence[str], repetitions: int) -> Row:
         for name in peers:
             print(f"measuring {name}", file=sys.stderr)
             try:
-                python = harness.python_of(PEERS, name)
-                script = harness.PEERS / PEERS / name / "run.py"
-                arguments = [path, "--repetitions", repetitions]
                 with harness.pinned():
-                    row = harness.measure(name, python, script, arguments, harness.PEER_LIMIT_S)
+                    row = harness.measure(PEERS, name, [path, "--repetitions", repetitions])
                 rows.append(checked(name, row, expected))
             except RltError as error:
                 rows.append({"name": name, "error": str(error)})
@@ -132,21 +129,13 @@ def measure_here(peers: Sequence[str], repetitions: int) -> Row:
 
 def checked(name: str, raw: Mapping[str, Any], expected: NDArray[np.float32]) -> Row:
     """Return the row of a contender, whose outputs must be those of the network."""
-    try:
-        output = np.asarray(raw["output"], np.float32).reshape(expected.shape)
-        row = {
-            "name": name,
-            "version": str(raw["version"]),
-            "interface": str(raw["interface"]),
-            "latency_ns": float(raw["latency_ns"]),
-            "batched_ns": float(raw["batched_ns"]),
-        }
-    except (KeyError, TypeError, ValueError):
-        raise MeasurementError(f"{name} printed no measurement") from None
+    output = np.asarray(raw["output"], np.float32).reshape(expected.shape)
     difference = float(np.max(np.abs(output - expected)))
     if not difference <= TOLERANCE:  # a NaN too
         raise MeasurementError(f"{name} computes something else: off by {difference:.2g}")
-    return {**row, "largest_difference": difference}
+    names = ("version", "interface", "latency_ns", "batched_ns")
+    row = {key: raw[key] for key in names}
+    return {"name": name, **row, "largest_difference": difference}
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ policy that has learned nothing: what the simulator would give if nothing else t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -19,7 +20,7 @@ import typer
 
 import rltools_host
 from benchmarks import harness
-from benchmarks.harness import Bar, Chart, Contender, Json, Panel, Peers, Row, TakesTurns
+from benchmarks.harness import Bar, Chart, Contender, Json, MeasurementError, Panel, Peers, Row
 from rltools_host.build import firmware, tools
 from rltools_host.build.boards import load_board
 from rltools_host.errors import RltError, UsageError
@@ -32,7 +33,7 @@ TURN_STEPS = 5 * ITERATION_STEPS
 ROUNDS = 7
 RETURNS = (2000.0, 4000.0)
 RETURN_STEPS = 3_000_000
-SETUP_LIMIT_S, TURN_LIMIT_S = 600.0, 1800.0
+SETUP_LIMIT_S = 600.0
 OURS, TRAIN = "ours", "ours, rlt train"
 ENVPOOL, ROLLOUT = "envpool", "mujoco.rollout"
 SIMULATORS = (ENVPOOL, ROLLOUT)  # they learn nothing
@@ -88,16 +89,12 @@ def ppo(
     setting = Setting(threads, seed, whole, to_return)
     known = starters(harness.chosen_peers(PEERS, peers), setting)
     common = {"threads": threads, "turn_steps": turn_steps, **harness.conditions()}
-    with harness.pinned(threads):
-        contenders, failures = start(known, setting)
-        try:
-            if to_return:
-                rows = turns_to_returns(contenders, turn_steps, steps, failures)
-            else:
-                rows = equal_turns(contenders, turn_steps, rounds, failures)
-        finally:
-            for contender in contenders.values():
-                contender.end()
+    with harness.pinned(threads), contextlib.ExitStack() as running:
+        contenders, failures = start(known, setting, running)
+        if to_return:
+            rows = turns_to_returns(contenders, turn_steps, steps, failures)
+        else:
+            rows = equal_turns(contenders, turn_steps, rounds, failures)
     introductions = {name: contender.introduction for name, contender in contenders.items()}
     document: Row = {**common, "contenders": introductions, "errors": failures}
     if to_return:
@@ -162,9 +159,8 @@ class Train:
         self._setting = setting
         self.introduction = introduction
 
-    def turn(self, order: str, limit_s: float) -> Row:
-        """Train for as many steps, in a run of its own that has its own limit of time."""
-        del limit_s
+    def turn(self, order: str) -> Row:
+        """Train for as many steps, in a run of its own."""
         words = ["--board", BOARD, "--threads", str(self._setting.threads)]
         words += ["--seed", str(self._setting.seed), "--steps", order]
         words += ["--set", f"eval_freq={self._setting.steps}", "--set", "n_eval_episodes=1"]
@@ -177,6 +173,9 @@ class Train:
 
     def end(self) -> None:
         pass
+
+
+TakesTurns = Contender | Train
 
 
 def start_train(setting: Setting) -> TakesTurns:
@@ -197,15 +196,12 @@ def start_rollout(setting: Setting) -> Contender:
 
 def start_peer(name: str, setting: Setting) -> Contender:
     """Start a peer in its own environment, which is made here and now."""
-    python = harness.python_of(PEERS, name)
-    command = [
-        *(str(python), str(harness.PEERS / PEERS / name / "run.py")),
+    command, temporary = harness.command_of(PEERS, name)
+    command += [
         *("--threads", str(setting.threads)),
         *("--seed", str(setting.seed), "--steps", str(setting.steps)),
         *(("--published",) if setting.published else ()),
     ]
-    temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
-    temporary.mkdir(exist_ok=True)
     variables = {**script_variables(setting), "TMPDIR": str(temporary)}
     return Contender(name, command, variables, temporary / f"{name}.log", SETUP_LIMIT_S)
 
@@ -226,20 +222,16 @@ def script_variables(setting: Setting) -> dict[str, str]:
 def require_the_task(contender: TakesTurns, setting: Setting) -> None:
     """Refuse a contender that does something else, or with other threads than all."""
     introduction = contender.introduction
-    try:
-        observation, action = introduction["observation_dim"], introduction["action_dim"]
-        threads = dict(introduction["threads"])
-        _ = introduction["version"], introduction["simulator"], introduction["settings"]
-    except (KeyError, TypeError, ValueError):
-        raise harness.MeasurementError(f"{contender.name} did not identify itself") from None
+    observation, action = introduction["observation_dim"], introduction["action_dim"]
     if observation not in (OBSERVATION_DIM, None) or action != ACTION_DIM:
-        raise harness.MeasurementError(
+        raise MeasurementError(
             f"{contender.name} has {observation} observations and {action} actions, "
             f"Ant-v4 {OBSERVATION_DIM} and {ACTION_DIM}"
         )
-    other = {part: count for part, count in threads.items() if count != setting.threads}
+    threads = introduction["threads"].items()
+    other = {part: count for part, count in threads if count != setting.threads}
     if other and not setting.published:  # a library's own may be a single environment
-        raise harness.MeasurementError(
+        raise MeasurementError(
             f"{contender.name} computes with other threads than {setting.threads}: {other}"
         )
 
@@ -248,27 +240,23 @@ def require_the_task(contender: TakesTurns, setting: Setting) -> None:
 
 
 def start(
-    known: Mapping[str, Callable[[], TakesTurns]], setting: Setting
+    known: Mapping[str, Callable[[], TakesTurns]], setting: Setting, running: contextlib.ExitStack
 ) -> tuple[dict[str, TakesTurns], dict[str, str]]:
-    """Start every contender that can be had, and return of the others the reason."""
+    """Start every contender that can be had, and return of the others the reason.
+
+    All of them end with `running`.
+    """
     contenders: dict[str, TakesTurns] = {}
     failures: dict[str, str] = {}
     for name, start_one in known.items():
         try:
             contender = start_one()
-            try:
-                require_the_task(contender, setting)
-            except RltError:
-                contender.end()
-                raise
+            running.callback(contender.end)
+            require_the_task(contender, setting)
             contenders[name] = contender
             outcome = contender.introduction["settings"]
         except RltError as error:
             failures[name] = outcome = str(error)
-        except BaseException:
-            for contender in contenders.values():
-                contender.end()
-            raise
         print(f"{name}: {outcome}", file=sys.stderr)
     return contenders, failures
 
@@ -278,13 +266,10 @@ def one_turn(
 ) -> Row | None:
     """Return the row of a turn, or None and the reason among the failures."""
     try:
-        row = {"name": contender.name, "turn": number, **contender.turn(str(steps), TURN_LIMIT_S)}
-        if int(row["steps"]) < steps or "cpu_s" not in row:
-            raise harness.MeasurementError(f"{contender.name} did {row['steps']} of {steps} steps")
+        row = {"name": contender.name, "turn": number, **contender.turn(str(steps))}
+        if row["steps"] < steps:
+            raise MeasurementError(f"{contender.name} did {row['steps']} of {steps} steps")
         outcome = f"{row['steps'] / row['wall_s']:,.0f} steps a second"
-    except (KeyError, TypeError, ValueError):
-        failures[contender.name] = outcome = f"{contender.name} gave no result"
-        row = None
     except RltError as error:
         failures[contender.name] = outcome = str(error)
         row = None

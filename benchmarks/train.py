@@ -142,14 +142,8 @@ def train_loop(algorithm: str, steps: int, seed: int) -> Row:
 
 def train_peer(name: str, algorithm: str, steps: int, seed: int) -> Row:
     """Run a peer's script in its own environment."""
-    python = harness.python_of(PEERS, name)
-    script = harness.PEERS / PEERS / name / f"{algorithm}.py"
     arguments = ["--seed", seed, "--steps", steps, "--episodes", EPISODES]
-    row = harness.measure(name, python, script, arguments, harness.PEER_LIMIT_S)
-    for key in ("version", "setup_s", "train_s", "return_mean", "seed"):
-        if key not in row:
-            raise harness.MeasurementError(f"{name} did not say its {key}")
-    return row
+    return harness.measure(PEERS, name, arguments, f"{algorithm}.py")
 
 
 def take_turns(contenders: Mapping[str, Callable[[int], Row]], count: int) -> list[Row]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from turns import TrainingTurns as TrainingTurns  # the peers take it from here
-from turns import Turns
 
 TASK = "Ant-v4"
 OBSERVATION_DIM = 27
@@ -73,7 +72,7 @@ def torch_threads() -> int:
 
 
 def introduce(
-    turns: Turns, package: str, environments: Any, threads: dict[str, int], settings: str
+    turns: TrainingTurns, package: str, environments: Any, threads: dict[str, int], settings: str
 ) -> None:
     """Print who takes part: version, observation, threads of each of its parts."""
     turns.say(

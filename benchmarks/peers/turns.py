@@ -16,10 +16,23 @@ from typing import Any
 STEPS_OF_RETURN = 100  # episodes whose mean return is reported
 
 
-class Turns:
-    def __init__(self) -> None:
+class TrainingTurns:
+    """Orders of PPO's comparison: a number of environment steps, in whole iterations.
+
+    An iteration ends where the next one begins. Answers have the steps done and, for each
+    iteration, the seconds since the order, the steps since the beginning, and the mean return of
+    the last 100 episodes of training, None before there are so many.
+    """
+
+    def __init__(self, environments: int) -> None:
         self._answers = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
+        self._running = [0.0] * environments
+        self._returns: deque[float] = deque(maxlen=STEPS_OF_RETURN)
+        self._steps = self._wanted = self._ordered_at = 0
+        self._episodes = 0
+        self._iterations: list[dict[str, Any]] = []
+        self._began_s = self._cpu_began_s = 0.0
 
     def say(self, document: dict[str, Any]) -> None:
         self._answers.write(json.dumps(document) + "\n")
@@ -31,24 +44,6 @@ class Turns:
         if not line:
             os._exit(0)  # without the libraries' threads having a say
         return line.split()
-
-
-class TrainingTurns(Turns):
-    """Orders of PPO's comparison: a number of environment steps, in whole iterations.
-
-    An iteration ends where the next one begins. Answers have the steps done and, for each
-    iteration, the seconds since the order, the steps since the beginning, and the mean return of
-    the last 100 episodes of training, None before there are so many.
-    """
-
-    def __init__(self, environments: int) -> None:
-        super().__init__()
-        self._running = [0.0] * environments
-        self._returns: deque[float] = deque(maxlen=STEPS_OF_RETURN)
-        self._steps = self._wanted = self._ordered_at = 0
-        self._episodes = 0
-        self._iterations: list[dict[str, Any]] = []
-        self._began_s = self._cpu_began_s = 0.0
 
     def add_step(self, rewards: Any, ended: Any) -> None:
         """Add the rewards of a step of every environment, and whether episodes ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,6 @@ from benchmarks.any_airframe import MAX_TOGETHER, Pilot, flown, thrust_parts
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.errors import MissingToolError
-from stub_peers import add_peer
 
 # 4 (.0035 + .0144 w + .0922 w^2) N carry the 30.6 g of the table crazyflie-raptor.
 HOVER = (-0.0144 + math.sqrt(0.0144**2 + 4 * 0.0922 * (0.0306 * 9.81 / 4 - 0.0035))) / (2 * 0.0922)
@@ -43,28 +43,23 @@ def test_the_thrust_of_a_speed_is_that_of_the_airframes_curve() -> None:
 def test_a_peer_that_is_used_wrong_is_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    peers, environments = tmp_path / "peers", tmp_path / "environments"
-    add_peer(peers / "airframes", environments / "airframes", "wrong", STUB, "run.py")
-    monkeypatch.setattr(harness, "PEERS", peers)
-    monkeypatch.setattr(harness, "ENVIRONMENTS", environments)
+    monkeypatch.setattr(harness, "command_of", lambda *_: ([sys.executable, "-c", STUB], tmp_path))
     gate = airframes.gate_of(2, {})
     (row,) = airframes.fly_all({"wrong": lambda: airframes.fly_peer("wrong", "", gate)})
     assert "does not hold a Crazyflie at rest in still air" in row["error"]
 
 
 @pytest.fixture(scope="module")
-def raptor(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+def raptor() -> Callable[..., Any]:
     """RAPTOR's process, with this option of its rate; skipped where it cannot be installed."""
-    folder = harness.PEERS / "airframes" / "raptor"
     try:
-        python = harness.python_of("airframes", "raptor")
+        command, folder = harness.command_of("airframes", "raptor")
     except MissingToolError as error:
         pytest.skip(str(error))
 
     @contextmanager
     def start(*options: str) -> Iterator[Pilot]:
-        command = [str(python), str(folder / "run.py"), *options]
-        pilot = Pilot("raptor", command, tmp_path_factory.mktemp("raptor"))
+        pilot = Pilot("raptor", [*command, *options], folder)
         try:
             yield pilot
         finally:

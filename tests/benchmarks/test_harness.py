@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,54 +19,33 @@ from rltools_host.build import experiments
 from rltools_host.tree import TREE
 from waiting import is_running, wait_for
 
-IMPORTS = """
-import os, sys, time
-import numpy as np
-from turns import TrainingTurns, Turns
-"""
-ECHO = """
-turns = Turns()
+SCRIPT = """
+import os
+from turns import TrainingTurns
+turns = TrainingTurns(1)
 print("a library says something")
 turns.say({"version": "1"})
-while True:
-    words = turns.order()
+while turns.order():
     print("and more", flush=True)
-    if words[0] == "die":
-        sys.exit("out of luck")
-    if words[0] == "sleep":
-        time.sleep(60)
-    if words[0] == "text":
-        turns._answers.write("no JSON\\n")
-        turns._answers.flush()
-        continue
-    time.sleep(float(words[0]))
-    turns.say({"said": words, "pid": os.getpid()})
+    turns.say({"pid": os.getpid()})
 """
-
-
-class Made:
-    """Contenders of a test, ended with it."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.all: list[Contender] = []
-
-    def __call__(self, script: str, limit_s: float = 60.0) -> Contender:
-        path = self.directory / f"{len(self.all)}.py"
-        path.write_text(IMPORTS + script)
-        variables = {"PYTHONPATH": str(harness.PEERS)}
-        command = [sys.executable, str(path)]
-        contender = Contender("it", command, variables, path.with_suffix(".log"), limit_s)
-        self.all.append(contender)
-        return contender
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Made]:
-    made = Made(tmp_path)
-    yield made
-    for contender in made.all:
-        contender.end()
+def make(tmp_path: Path) -> Iterator[Callable[[], Contender]]:
+    """Make contenders, which end with the test."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    variables = {"PYTHONPATH": str(harness.PEERS)}
+    with contextlib.ExitStack() as running:
+
+        def make_one() -> Contender:
+            command = [sys.executable, str(script)]
+            contender = Contender("it", command, variables, tmp_path / "log", 60.0)
+            running.callback(contender.end)
+            return contender
+
+        yield make_one
 
 
 def state_of(pid: int) -> str:
@@ -79,11 +59,11 @@ def state_of(pid: int) -> str:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
-def test_who_waits_is_stopped(make: Made) -> None:
-    one, other = make(ECHO), make(ECHO)
-    pids = [contender.turn("0", 60)["pid"] for contender in (one, other)]
+def test_who_waits_is_stopped(make: Callable[[], Contender]) -> None:
+    one, other = make(), make()
+    pids = [contender.turn("0")["pid"] for contender in (one, other)]
     assert [state_of(pid) for pid in pids] == ["T", "T"]
-    assert one.turn("0", 60)["pid"] == pids[0], "it does not go on"
+    assert one.turn("0")["pid"] == pids[0], "it does not go on"
     one.end()
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
