@@ -42,17 +42,16 @@ INSTRUCTION_SET_HEADERS = {
     "wasm_simd128.h",
 }  # in kernels only
 THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/threads only
-# MuJoCo's tasks: nothing else includes its header, and of the library's and the firmware's files
-# none includes them but each other and the experiments that say that they require it.
+# MuJoCo's tasks, and environments that another program plays: only experiments include them, and of
+# the library's files none takes other headers from elsewhere.
 MUJOCO_FOLDER = "rltools/rl/environments/mujoco/"
-MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
-# Environments that another program plays: nothing else of the library opens a socket, and none but
-# experiments includes them, which the host tools write. A board that is a process has its link by
-# their socket.
 EXTERNAL_FOLDER = "rltools/rl/environments/external/"
-EXTERNAL_HEADERS = {
-    *("cerrno", "cstdio", "cstdlib", "netinet/in.h", "netinet/tcp.h", "poll.h", "sys/socket.h"),
-    *("sys/un.h", "unistd.h", "winsock2.h"),
+FOREIGN_HEADERS = {
+    MUJOCO_FOLDER: {"mujoco/mujoco.h", "cstdio"},
+    EXTERNAL_FOLDER: {
+        *("cerrno", "cstdio", "cstdlib", "netinet/in.h", "netinet/tcp.h", "poll.h", "sys/socket.h"),
+        *("sys/un.h", "unistd.h", "winsock2.h"),
+    },
 }
 # Their absence changes nothing else (test_optional_folders.py): what is not of one includes none.
 OPTIONAL_FOLDERS = (
@@ -61,8 +60,9 @@ OPTIONAL_FOLDERS = (
     "rltools/rl/environments/racing_car/",
     "rltools/rl/environments/foundation/",
 )
+OF_EXPERIMENTS = (MUJOCO_FOLDER, EXTERNAL_FOLDER, *OPTIONAL_FOLDERS)
+BOARD_OF_A_PROCESS = Path("firmware/host/board.cpp")  # its link is the socket of EXTERNAL_FOLDER
 REQUIRES = re.compile(r"^\s*//\s*requires\s*:", re.MULTILINE | re.IGNORECASE)
-REQUIRES_MUJOCO = re.compile(r"^\s*//\s*requires\s*:.*\bmujoco\b", re.MULTILINE | re.IGNORECASE)
 # A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
 LEARNING = Path("firmware/app/train/train_step.cpp")  # compiled beside the application
 HAS_MAIN = re.compile(
@@ -140,54 +140,23 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
             allowed = STANDARD_HEADERS | (INSTRUCTION_SET_HEADERS if layer == "kernels" else set())
             if layer == "kernels" and path.parent.name == "threads":
                 allowed = allowed | THREAD_HEADERS
-            if MUJOCO_FOLDER in path.as_posix():
-                allowed = allowed | MUJOCO_HEADERS
-            if EXTERNAL_FOLDER in path.as_posix():
-                allowed = allowed | EXTERNAL_HEADERS
+            for folder, headers in FOREIGN_HEADERS.items():
+                if folder in path.as_posix():
+                    allowed = allowed | headers
             own_experiment = layer == "experiments" and include.quoted and "/" not in include.quoted
             if name not in allowed and not own_experiment:
                 yield f"{path}: {layer} may not include {name}, which is not part of the library"
 
 
-def mujoco_violations(path: Path, text: str) -> Iterator[str]:
-    """No build meets MuJoCo that does not say so."""
-    included = [
-        include.quoted
-        for include in includes(text)
-        if include.quoted and include.quoted.startswith(MUJOCO_FOLDER)
-    ]
-    if not included or MUJOCO_FOLDER in path.as_posix():
-        return
-    if path.parts[0] in ("lib", "firmware"):
-        yield f"{path}: may not include {included[0]}, which is for experiments"
-    elif not REQUIRES_MUJOCO.search(text):
-        yield f"{path}: includes {included[0]} without a line `// Requires: mujoco`"
-
-
-def external_violations(path: Path, text: str) -> Iterator[str]:
-    """No board's program meets a socket, but that of a process."""
-    is_of_boards = path.parts[0] in ("lib", "firmware", "experiments")
-    if path == Path("firmware/host/board.cpp"):
-        return
-    if EXTERNAL_FOLDER in path.as_posix() or not is_of_boards:
+def experiments_violations(path: Path, text: str) -> Iterator[str]:
+    """Only experiments choose what may be absent, or is not of every build."""
+    if path.parts[0] not in ("lib", "firmware", "host") or path == BOARD_OF_A_PROCESS:
         return
     for include in includes(text):
-        if include.quoted and include.quoted.startswith(EXTERNAL_FOLDER):
-            yield f"{path}: may not include {include.quoted}, which is for tasks of Gymnasium's"
-
-
-def optional_violations(path: Path, text: str) -> Iterator[str]:
-    """Only experiments choose what may be absent."""
-    if path.parts[0] not in ("lib", "firmware", "host"):
-        return
-    for include in includes(text):
-        for folder in OPTIONAL_FOLDERS:
-            if (
-                include.quoted
-                and include.quoted.startswith(folder)
-                and folder not in path.as_posix()
-            ):
-                yield f"{path}: may not include {include.quoted}, which may be absent"
+        for folder in OF_EXPERIMENTS:
+            is_of_folder = include.quoted and include.quoted.startswith(folder)
+            if is_of_folder and folder not in path.as_posix():
+                yield f"{path}: may not include {include.quoted}, which is for experiments"
 
 
 def firmware_layer(name: str) -> str | None:
@@ -284,9 +253,7 @@ def violations(tree: Path) -> list[str]:
             layer = layer_of(path)
             if layer:
                 found += library_violations(path, layer, text)
-            found += mujoco_violations(path, text)
-            found += external_violations(path, text)
-            found += optional_violations(path, text)
+            found += experiments_violations(path, text)
             in_firmware = path.parts[0] == "firmware"
             part = firmware_layer("/".join(path.parts[1:])) if in_firmware else None
             if part in FIRMWARE_LAYERS:

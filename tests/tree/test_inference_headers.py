@@ -85,22 +85,3 @@ def test_a_deployment_needs_two_standard_headers(device: str, tmp_path: Path) ->
         header = board.device_header
     text = PROGRAM.format(header=header, device=device)
     assert compile_alone(tmp_path, text, compiler, *flags) == ""
-
-
-def test_another_standard_header_is_noticed(tmp_path: Path) -> None:
-    text = '#include "rltools/policy/deployment.h"\n#include <type_traits>\n'
-    assert "type_traits" in compile_alone(tmp_path, text, "g++")
-
-
-def test_slots_and_executor_reach_nothing_of_learning_or_the_link() -> None:
-    include = TREE.include
-    seen: set[str] = set()
-    waiting = ["rltools/policy/deployment.h"]
-    while waiting:
-        name = waiting.pop()
-        seen.add(name)
-        for line in (include / name).read_text().splitlines():
-            if line.startswith('#include "') and (found := line.split('"')[1]) not in seen:
-                waiting.append(found)
-    assert {"rltools/policy/slots.h", "rltools/policy/executor.h"} <= seen
-    assert {name.split("/")[1] for name in seen} == {"core", "nn", "policy"}

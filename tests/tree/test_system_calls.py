@@ -55,19 +55,6 @@ def test_only_system_names_what_one_system_has() -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from select import poll",
-        "signal.signal(signal.SIGHUP, stop)",
-        "subprocess.Popen(command, preexec_fn=begin)",
-        "open(f'/proc/{number}/stat')",
-    ],
-)
-def test_such_a_name_is_found(line: str) -> None:
-    assert list(named(line))
-
-
 @pytest.mark.all
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("system", ["win32", pytest.param("darwin", marks=pytest.mark.slow)])
