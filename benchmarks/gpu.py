@@ -147,7 +147,7 @@ def translated(ptx: str, folder: Path) -> tuple[ctypes.CDLL, list[str], list[lis
     result = harness.run_to_end("g++", [*command, str(source), "-o", str(library)], LIMIT_S)
     if result.returncode != 0:
         raise MissingToolError(f"g++ cannot compile it: {harness.last_line(result.stderr)}")
-    return ctypes.CDLL(str(library)), list(translator.KINDS), [each for _, each in module.blocks]
+    return ctypes.CDLL(str(library)), list(translator.KINDS), module.blocks
 
 
 def executions(

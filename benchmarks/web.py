@@ -286,10 +286,9 @@ def first_step(browser: Any, address: str) -> float:
 
 def page_size(browser: Any, address: str, experiment: str) -> tuple[float, float]:
     """Return kB that are loaded until the policy plays: as they are, and compressed."""
-    bodies: list[bytes] = []
     with opened_page(browser) as page:
         responses: list[Any] = []
-        page.on("response", lambda response: responses.append(response))
+        page.on("response", responses.append)
         open_at(page, address_of(address, experiment))
         page.locator("#picture:visible, #scene:visible").first.wait_for()
         page.wait_for_timeout(500)
@@ -324,7 +323,7 @@ def hover(browser: Any, address: str) -> dict[str, float]:
     }
 
 
-def frames(browser: Any, address: str, turns: int = TURNS) -> dict[str, float]:
+def frames(browser: Any, address: str) -> dict[str, float]:
     """Return frames a second while the drone trains, and what they cost the worker, in turns."""
     rates: dict[bool, list[float]] = {False: [], True: []}
     costs: dict[bool, list[float]] = {False: [], True: []}
@@ -335,7 +334,7 @@ def frames(browser: Any, address: str, turns: int = TURNS) -> dict[str, float]:
         page.click("#train")
         page.wait_for_function("() => seen.first > 0")
         page.wait_for_timeout(1000 * TURN_S)
-        for turn in range(2 * turns):
+        for turn in range(2 * TURNS):
             is_withheld = turn % 2 == 1
             page.evaluate("(value) => withhold(value)", is_withheld)
             page.wait_for_timeout(200)

@@ -26,21 +26,20 @@
 #include <string>
 #include <vector>
 
-#define ERRORS(X)                                                                \
-  X(CUDA_SUCCESS, 0, "no error")                                                 \
-  X(CUDA_ERROR_INVALID_VALUE, 1, "invalid argument")                             \
-  X(CUDA_ERROR_OUT_OF_MEMORY, 2, "out of memory")                                \
-  X(CUDA_ERROR_NOT_INITIALIZED, 3, "initialization error")                       \
-  X(CUDA_ERROR_NO_DEVICE, 100, "no CUDA-capable device is detected")             \
-  X(CUDA_ERROR_INVALID_DEVICE, 101, "invalid device ordinal")                    \
-  X(CUDA_ERROR_INVALID_CONTEXT, 201, "invalid device context")                   \
-  X(CUDA_ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed")                 \
-  X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222,                                     \
-    "the provided PTX was compiled with an unsupported toolchain.")              \
-  X(CUDA_ERROR_INVALID_HANDLE, 400, "invalid resource handle")                   \
-  X(CUDA_ERROR_NOT_FOUND, 500, "named symbol not found")                         \
-  X(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered") \
-  X(CUDA_ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")
+#define ERRORS(X)                            \
+  X(CUDA_SUCCESS, 0)                         \
+  X(CUDA_ERROR_INVALID_VALUE, 1)             \
+  X(CUDA_ERROR_OUT_OF_MEMORY, 2)             \
+  X(CUDA_ERROR_NOT_INITIALIZED, 3)           \
+  X(CUDA_ERROR_NO_DEVICE, 100)               \
+  X(CUDA_ERROR_INVALID_DEVICE, 101)          \
+  X(CUDA_ERROR_INVALID_CONTEXT, 201)         \
+  X(CUDA_ERROR_INVALID_PTX, 218)             \
+  X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222) \
+  X(CUDA_ERROR_INVALID_HANDLE, 400)          \
+  X(CUDA_ERROR_NOT_FOUND, 500)               \
+  X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)         \
+  X(CUDA_ERROR_LAUNCH_FAILED, 719)
 
 namespace {
 
@@ -48,10 +47,10 @@ using u8 = std::uint8_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-#define CODE(Name, Number, Text) Name = Number,
+#define CODE(Name, Number) Name = Number,
 enum Result : int { ERRORS(CODE) };
-#define ENTRY(Name, Number, Text) {Name, {#Name, Text}},
-const std::map<int, std::pair<const char*, const char*>> error_texts = {ERRORS(ENTRY)};
+#define ENTRY(Name, Number) {Name, #Name},
+const std::map<int, const char*> error_names = {ERRORS(ENTRY)};
 
 constexpr int kMaxThreads = 1024;
 constexpr int kSharedBytes = 48 << 10;  // of a block whose kernel does not ask for more
@@ -60,15 +59,10 @@ constexpr u8 kUntouched = 0xcd;  // what ptx_launch fills shared memory with
 
 // By CUdevice_attribute.
 const std::map<int, int> device_attributes = {
-    {1, kMaxThreads},        // MAX_THREADS_PER_BLOCK
-    {8, kSharedBytes},       // MAX_SHARED_MEMORY_PER_BLOCK
-    {10, 32},                // WARP_SIZE
-    {13, 1755000},           // CLOCK_RATE, in kHz
     {16, 4},                 // MULTIPROCESSOR_COUNT
+    {39, 2048},              // MAX_THREADS_PER_MULTIPROCESSOR
     {75, 9},                 // COMPUTE_CAPABILITY_MAJOR
     {76, 0},                 // COMPUTE_CAPABILITY_MINOR
-    {81, 233472},            // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-    {39, 2048},              // MAX_THREADS_PER_MULTIPROCESSOR
     {97, kOptInSharedBytes}  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 };
 constexpr int kMaxDynamicSharedBytes = 8;         // of CUfunction_attribute
@@ -165,10 +159,6 @@ template <class T, class Value>
 Result give(T* result, Value value) {
   *result = static_cast<T>(value);
   return CUDA_SUCCESS;
-}
-Result give_found(int* result, const std::map<int, int>& values, int key) {
-  const auto found = values.find(key);
-  return found == values.end() ? CUDA_ERROR_INVALID_VALUE : give(result, found->second);
 }
 
 // ---- Programs -----------------------------------------------------------------------------------
@@ -268,14 +258,9 @@ Result launch(const Device& device, const Kernel& kernel, u32 blocks, u32 thread
 extern "C" {
 
 int cuGetErrorName(int error, const char** name) {
-  const auto found = error_texts.find(error);
-  *name = found == error_texts.end() ? nullptr : found->second.first;
+  const auto found = error_names.find(error);
+  *name = found == error_names.end() ? nullptr : found->second;
   return *name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-int cuGetErrorString(int error, const char** text) {
-  const auto found = error_texts.find(error);
-  *text = found == error_texts.end() ? nullptr : found->second.second;
-  return *text == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 int cuInit(u32 flags) {
@@ -301,11 +286,12 @@ int cuDeviceGetName(char* name, int bytes, int device) {
     return is_written ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
-int cuDeviceTotalMem_v2(std::size_t* bytes, int device) {
-  return call_on(device, [&](Device&) { return give(bytes, total_memory()); });
-}
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  return call_on(device, [&](Device&) { return give_found(value, device_attributes, attribute); });
+  return call_on(device, [&](Device&) {
+    const auto found = device_attributes.find(attribute);
+    const bool is_known = found != device_attributes.end();
+    return is_known ? give(value, found->second) : CUDA_ERROR_INVALID_VALUE;
+  });
 }
 
 int cuDevicePrimaryCtxRetain(Device** context, int device) {
@@ -377,9 +363,6 @@ int cuMemcpyHtoD_v2(u64 to, const void* from, std::size_t bytes) {
 int cuMemcpyDtoH_v2(void* to, u64 from, std::size_t bytes) {
   return call_at(from, bytes, [&](void* memory) { std::memcpy(to, memory, bytes); });
 }
-int cuMemsetD8_v2(u64 address, unsigned char value, std::size_t bytes) {
-  return call_at(address, bytes, [&](void* memory) { std::memset(memory, value, bytes); });
-}
 
 // Of the options, those of the log of errors count; how long it is replaces its size.
 int cuModuleLoadDataEx(Module** module, const void* image, u32 count, int* options, void** values) {
@@ -427,14 +410,6 @@ int cuFuncSetAttribute(Kernel* kernel, int attribute, int value) {
     const int most = kOptInSharedBytes - own.module->static_shared_bytes;
     const bool is_valid = attribute == kMaxDynamicSharedBytes && value >= 0 && value <= most;
     return is_valid ? give(&own.dynamic_shared_bytes, value) : CUDA_ERROR_INVALID_VALUE;
-  });
-}
-int cuFuncGetAttribute(int* value, int attribute, Kernel* kernel) {
-  return call_with(&Device::kernels, kernel, [&](Device&, Kernel& own) {
-    const std::map<int, int> values = {{0, kMaxThreads},  // MAX_THREADS_PER_BLOCK
-                                       {1, own.module->static_shared_bytes},  // SHARED_SIZE_BYTES
-                                       {kMaxDynamicSharedBytes, own.dynamic_shared_bytes}};
-    return give_found(value, values, attribute);
   });
 }
 int cuLaunchKernel(Kernel* kernel, u32 blocks, u32 grid_y, u32 grid_z, u32 threads, u32 block_y,

@@ -36,7 +36,6 @@ class FakeFileServer:
         seed: int = 1,
     ) -> None:
         self.sessions: dict[int, Session] = {}
-        self.session_limit = 1
         self.burst_packets = BURST_PACKETS
         self.wrong_crc32 = False
         self.requests: list[Packet] = []  # that were carried out
@@ -127,7 +126,7 @@ class FakeFileServer:
         return content
 
     def _open(self, session: Session) -> int:
-        if len(self.sessions) + len(self.others) >= self.session_limit:
+        if self.sessions or self.others:
             raise Refused(Nak.NO_SESSIONS_AVAILABLE)
         number = self.numbers()
         self.sessions[number] = session

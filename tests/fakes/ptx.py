@@ -28,7 +28,7 @@ class PtxModule:
     """The C++ text, and for each basic block how many instructions of each of KINDS it has."""
 
     text: str
-    blocks: list[tuple[str, list[int]]] = field(default_factory=list)
+    blocks: list[list[int]] = field(default_factory=list)
 
 
 def identifier(name: str) -> str:
@@ -79,10 +79,6 @@ def _statements(lines: list[str]) -> list[str]:
             elif open_text.endswith(";"):
                 statements.append(open_text[:-1].strip())
                 open_text = ""
-            elif (open_text.endswith((")", "{"))) and re.match(
-                r"(\.visible |\.weak |\.extern )*\.(entry|func)\b", open_text
-            ):
-                pass  # a body or a semicolon follows
             break
         match = re.match(
             r"((?:\.visible |\.weak |\.extern )*\.(?:entry|func)\b.*?)\s*\{$", open_text
@@ -102,8 +98,7 @@ class _Translation:
         self.variables: list[str] = []
         self.declarations: list[str] = []
         self.bodies: list[str] = []
-        self.symbols: set[str] = set()
-        self.blocks: list[tuple[str, list[int]]] = []
+        self.blocks: list[list[int]] = []
         self.entries: list[tuple[str, list[int]]] = []
         self.visible: list[str] = []
 
@@ -162,7 +157,6 @@ class _Translation:
         if not match:
             raise UnknownPtx(statement)
         space, align, kind, name, count, value = match.groups()
-        self.symbols.add(name)
         own = identifier(name)
         if space == "shared" and count == "":
             self.variables.append(f"#define {own} dynamic_shared")
@@ -197,10 +191,9 @@ class _Translation:
         kind, result, name, parameters = match.groups()
         names = re.findall(rf"({NAME})(?:\[(\d+)\])?\s*(?:,|$)", parameters or "")
         kinds = re.findall(r"\.([usbf])(\d+)", parameters or "")
-        self.symbols.add(name)
         own = identifier(name)
         self.declarations.append(f"static void {own}(u8** args);")
-        function = _Function(self, name)
+        function = _Function(self)
         if result:
             function.memory[result.split()[-1].split("[")[0]] = "args[0]"
         for index, (parameter, _) in enumerate(names):
@@ -213,9 +206,8 @@ class _Translation:
 class _Function:
     """The body of a function."""
 
-    def __init__(self, owner: _Translation, name: str) -> None:
+    def __init__(self, owner: _Translation) -> None:
         self.owner = owner
-        self.name = name
         self.memory: dict[str, str] = {}
         self.lines: list[str] = []
         self.registers: list[str] = []
@@ -231,7 +223,7 @@ class _Function:
     def _begin_block(self) -> None:
         self.counted = [0] * len(KINDS)
         self.lines.append(f"  COUNT({len(self.owner.blocks)})")
-        self.owner.blocks.append((self.name, self.counted))
+        self.owner.blocks.append(self.counted)
 
     def _count(self, kind: str) -> None:
         assert self.counted is not None
