@@ -13,11 +13,13 @@ from rltools_host.boards.transport import ProcessLink
 
 
 class TcpBoard:
-    """Serves one connection after another, until it is closed."""
+    """Serves one connection after another, until it is closed. Where the link `is_gone`, what is
+    sent is lost both ways."""
 
     def __init__(self, program: Path, environment: Mapping[str, str]) -> None:
         self._board = ProcessLink([str(program)], environment=environment)
         self._server = socket.create_server(("127.0.0.1", 0))
+        self.is_gone = False
         self._stopped = threading.Event()
         self.port = f"socket://127.0.0.1:{self._server.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -36,15 +38,15 @@ class TcpBoard:
             if from_board in ready:
                 data = self._board.read(1.0)
                 with contextlib.suppress(OSError):
-                    if connection is not None:
+                    if connection is not None and not self.is_gone:
                         connection.sendall(data)
             if connection is not None and connection in ready:
                 received = b""
                 with contextlib.suppress(OSError):
                     received = connection.recv(65536)
-                if received:
+                if received and not self.is_gone:
                     self._board.write(received)
-                else:
+                elif not received:
                     connection.close()
                     connection = None
         if connection is not None:

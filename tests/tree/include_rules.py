@@ -42,16 +42,14 @@ INSTRUCTION_SET_HEADERS = {
     "wasm_simd128.h",
 }  # in kernels only
 THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/threads only
-# MuJoCo's tasks, and environments that another program plays: only experiments include them, and of
-# the library's files none takes other headers from elsewhere.
+# MuJoCo's tasks: nothing else includes its header.
 MUJOCO_FOLDER = "rltools/rl/environments/mujoco/"
+MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
+# Environments that another program plays: nothing else of the library opens a socket.
 EXTERNAL_FOLDER = "rltools/rl/environments/external/"
-FOREIGN_HEADERS = {
-    MUJOCO_FOLDER: {"mujoco/mujoco.h", "cstdio"},
-    EXTERNAL_FOLDER: {
-        *("cerrno", "cstdio", "cstdlib", "netinet/in.h", "netinet/tcp.h", "poll.h", "sys/socket.h"),
-        *("sys/un.h", "unistd.h", "winsock2.h"),
-    },
+EXTERNAL_HEADERS = {
+    *("cerrno", "cstdio", "cstdlib", "netinet/in.h", "netinet/tcp.h", "poll.h", "sys/socket.h"),
+    *("sys/un.h", "unistd.h", "winsock2.h"),
 }
 # Their absence changes nothing else (test_optional_folders.py): what is not of one includes none.
 OPTIONAL_FOLDERS = (
@@ -60,9 +58,16 @@ OPTIONAL_FOLDERS = (
     "rltools/rl/environments/racing_car/",
     "rltools/rl/environments/foundation/",
 )
-OF_EXPERIMENTS = (MUJOCO_FOLDER, EXTERNAL_FOLDER, *OPTIONAL_FOLDERS)
-BOARD_OF_A_PROCESS = Path("firmware/host/board.cpp")  # its link is the socket of EXTERNAL_FOLDER
+# Which files include nothing of a folder, unless they lie in it: MuJoCo's tasks and what may be
+# absent are for experiments, other programs' environments for what the host tools write.
+CLOSED_TO = {
+    MUJOCO_FOLDER: ("lib", "firmware"),
+    EXTERNAL_FOLDER: ("lib", "firmware", "experiments"),
+    **dict.fromkeys(OPTIONAL_FOLDERS, ("lib", "firmware", "host")),
+}
+PROCESS = Path("firmware/host/board.cpp")  # a board that has its link by their socket
 REQUIRES = re.compile(r"^\s*//\s*requires\s*:", re.MULTILINE | re.IGNORECASE)
+REQUIRES_MUJOCO = re.compile(r"^\s*//\s*requires\s*:.*\bmujoco\b", re.MULTILINE | re.IGNORECASE)
 # A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
 LEARNING = Path("firmware/app/train/train_step.cpp")  # compiled beside the application
 HAS_MAIN = re.compile(
@@ -73,11 +78,10 @@ HAS_MAIN = re.compile(
 TESTS = ("tests/lib", "tests/firmware")
 FOLDERS = ("lib/rltools", "experiments", "firmware", "host/native", *TESTS)
 
-# Parts of the names of headers that only hosts compile.
+# Beginnings of the names of headers that only hosts compile.
 HOST_ONLY = (
-    *("kernels/simd/", "kernels/threads/", "devices/host"),
-    MUJOCO_FOLDER.removeprefix("rltools/rl/"),
-    EXTERNAL_FOLDER.removeprefix("rltools/rl/"),
+    *("rltools/kernels/simd/", "rltools/kernels/threads/", "rltools/devices/host"),
+    *(MUJOCO_FOLDER, EXTERNAL_FOLDER),
 )
 
 
@@ -93,8 +97,7 @@ def header_names(tree: Path, roots: Sequence[str]) -> list[str]:
 
 def portable_headers(tree: Path, roots: Sequence[str]) -> list[str]:
     """Those that every toolchain compiles."""
-    names = header_names(tree, roots)
-    return [name for name in names if not any(part in name for part in HOST_ONLY)]
+    return [name for name in header_names(tree, roots) if not name.startswith(HOST_ONLY)]
 
 
 @dataclass(frozen=True)
@@ -140,23 +143,26 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
             allowed = STANDARD_HEADERS | (INSTRUCTION_SET_HEADERS if layer == "kernels" else set())
             if layer == "kernels" and path.parent.name == "threads":
                 allowed = allowed | THREAD_HEADERS
-            for folder, headers in FOREIGN_HEADERS.items():
-                if folder in path.as_posix():
-                    allowed = allowed | headers
+            if MUJOCO_FOLDER in path.as_posix():
+                allowed = allowed | MUJOCO_HEADERS
+            if EXTERNAL_FOLDER in path.as_posix():
+                allowed = allowed | EXTERNAL_HEADERS
             own_experiment = layer == "experiments" and include.quoted and "/" not in include.quoted
             if name not in allowed and not own_experiment:
                 yield f"{path}: {layer} may not include {name}, which is not part of the library"
 
 
-def experiments_violations(path: Path, text: str) -> Iterator[str]:
-    """Only experiments choose what may be absent, or is not of every build."""
-    if path.parts[0] not in ("lib", "firmware", "host") or path == BOARD_OF_A_PROCESS:
-        return
+def closed_violations(path: Path, text: str) -> Iterator[str]:
+    """No board's program meets MuJoCo, a socket or what may be absent unasked."""
     for include in includes(text):
-        for folder in OF_EXPERIMENTS:
-            is_of_folder = include.quoted and include.quoted.startswith(folder)
-            if is_of_folder and folder not in path.as_posix():
-                yield f"{path}: may not include {include.quoted}, which is for experiments"
+        for folder, roots in CLOSED_TO.items():
+            name = include.quoted or ""
+            if not name.startswith(folder) or folder in path.as_posix() or path == PROCESS:
+                continue
+            if path.parts[0] in roots:
+                yield f"{path}: may not include {name}"
+            elif folder == MUJOCO_FOLDER and not REQUIRES_MUJOCO.search(text):
+                yield f"{path}: includes {name} without a line `// Requires: mujoco`"
 
 
 def firmware_layer(name: str) -> str | None:
@@ -253,7 +259,7 @@ def violations(tree: Path) -> list[str]:
             layer = layer_of(path)
             if layer:
                 found += library_violations(path, layer, text)
-            found += experiments_violations(path, text)
+            found += closed_violations(path, text)
             in_firmware = path.parts[0] == "firmware"
             part = firmware_layer("/".join(path.parts[1:])) if in_firmware else None
             if part in FIRMWARE_LAYERS:

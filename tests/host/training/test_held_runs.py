@@ -21,7 +21,6 @@ from rltools_host.runs import saves as run_saves
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.held_run import unheard
 from rltools_host.training.run import TrainingRun
-from slow_link import Line, SlowProxy
 from tcp_board import TcpBoard
 from training_calls import train_here
 from waiting import wait_for
@@ -61,12 +60,8 @@ def open_session(board: TcpBoard) -> BoardSession:
     return session
 
 
-def proxy_to(board: TcpBoard, line: Line, *, pty: bool = False) -> SlowProxy:
-    return SlowProxy(board.port, line, cmake.load_dialect(), pty=pty)
-
-
 def lose_at(
-    proxy: SlowProxy, step: int, monkeypatch: pytest.MonkeyPatch, saved: Path | None = None
+    board: TcpBoard, step: int, monkeypatch: pytest.MonkeyPatch, saved: Path | None = None
 ) -> None:
     """Lose the link at the first report of this step or a later one, once the run `saved` has a
     save."""
@@ -76,7 +71,7 @@ def lose_at(
         take(self, event)
         is_saved = saved is None or bool(RunFolder.open(saved).content.save)
         if getattr(event, "step", 0) >= step and is_saved:
-            proxy.is_gone = True
+            board.is_gone = True
 
     monkeypatch.setattr(TrainingRun, "_take", taken)
 
@@ -93,10 +88,11 @@ def test_a_board_that_went_on_alone(
     run = tmp_path / "run"
     if saves:
         monkeypatch.setattr(run_saves, "FIRST_SAVE_S", 0.0)
-    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
-        lose_at(proxy, 900, patch, run if saves else None)
+    with monkeypatch.context() as patch:
+        lose_at(board, 900, patch, run if saves else None)
         with pytest.raises(LinkLostError, match="go on"):
-            train(run, port=proxy.port)
+            train(run, port=board.port)
+    board.is_gone = False
     assert bool(RunFolder.open(run).content.save) == saves
     wait_for(lambda: state_of(board) == State.FINISHED, 120)
     document = train(run, resume=str(run), port=board.port)
@@ -113,10 +109,11 @@ def test_a_board_that_trains_yet(
     board: TcpBoard, straight: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
-        lose_at(proxy, 200, patch)
+    with monkeypatch.context() as patch:
+        lose_at(board, 200, patch)
         with pytest.raises(LinkLostError, match="as long as the board stays on, go on with"):
-            train(run, port=proxy.port)
+            train(run, port=board.port)
+    board.is_gone = False
     assert train(run, resume=str(run), port=board.port)["state_sha256"] == straight["state_sha256"]
 
 
@@ -138,10 +135,11 @@ def test_the_state_of_another_run_is_refused(
     board: TcpBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
-        lose_at(proxy, 200, patch)
+    with monkeypatch.context() as patch:
+        lose_at(board, 200, patch)
         with pytest.raises(LinkLostError):
-            train(run, port=proxy.port)
+            train(run, port=board.port)
+    board.is_gone = False
     wait_for(lambda: state_of(board) == State.FINISHED, 120)
     other = {"seed": 6, "steps": 200, "out": tmp_path / "other", "port": board.port}
     train_here("pendulum-td3", "host", tensorboard=False, **other)
@@ -153,10 +151,11 @@ def test_a_board_that_was_reset_has_nothing(
     board: TcpBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
-        lose_at(proxy, 200, patch)
+    with monkeypatch.context() as patch:
+        lose_at(board, 200, patch)
         with pytest.raises(LinkLostError):
-            train(run, port=proxy.port)
+            train(run, port=board.port)
+    board.is_gone = False
     program = firmware.build_firmware(load_board("host"), "pendulum-td3")
     with (
         TcpBoard(program, {}) as fresh,
