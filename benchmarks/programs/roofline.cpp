@@ -14,15 +14,13 @@
 
 #include "app/services/training/state_bytes.h"
 #include "measuring.h"
-#include "multiply_add_peak.h"
 #include "pendulum_td3.h"
+#include "rltools/kernels/simd/vector.h"
 #include RLT_DEVICE_HEADER
 
 namespace rlt {
 
 namespace roofline {
-
-using namespace multiply_add_peak;
 
 // As firmware/app/train/trained_experiment.h does where memory is plenty.
 using Experiment = WithTileRows<PendulumTd3, PendulumTd3::kBatchSize>;
@@ -221,6 +219,40 @@ void count_operations(const Training<E>& training, double (&operations)[kPhaseCo
   operations[kOptimizer] =
       2 * (updates * Count::kCriticOptimizer + actor_updates * Count::kActorOptimizer);
   operations[kTargets] = 2 * actor_updates * Count::kTargets;
+}
+
+// ---- What the core can do -----------------------------------------------------------------------
+
+// Independent fused multiply-adds of the widest vector, in registers: the horizontal roof. Enough
+// sums to hide the latency of the multiply-add, few enough for the registers.
+constexpr int kSums = kernels::kLanes == 16 || kernels::kLanes == 4 ? 24 : 12;
+
+float add_products(long iterations, float factor, float term) {
+  using kernels::Vector;
+  const Vector factors = kernels::broadcast(factor), terms = kernels::broadcast(term);
+  Vector sums[kSums];
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; i++) sums[i] = kernels::broadcast(static_cast<float>(i));
+  for (long iteration = 0; iteration < iterations; iteration++) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kSums; i++) sums[i] = kernels::multiply_add(sums[i], factors, terms);
+  }
+  float lanes[kernels::kLanes], total = 0.0f;
+  for (int i = 0; i < kSums; i++) {
+    kernels::store(lanes, sums[i]);
+    for (const float lane : lanes) total += lane;
+  }
+  return total;
+}
+
+volatile float sink;  // results go here, so that no compiler leaves their computation out
+
+double peak_gflops(double duration_s) {
+  const volatile float factor = 0.999f, term = 0.001f;
+  constexpr long kIterations = 100000;  // some 0.5 ms
+  const double run_s =
+      seconds_per_run(duration_s / 2, [&] { sink = add_products(kIterations, factor, term); });
+  return 2e-9 * kSums * kernels::kLanes * kIterations / run_s;
 }
 
 // ---- What the memory can do ---------------------------------------------------------------------
