@@ -172,7 +172,7 @@ def train(
 ) -> Run:
     """Train, and return the finished run; None stands for the default of `rlt train`.
 
-    task: an experiment, one of list_experiments(), such as "pendulum-td3"; a task of Gymnasium's,
+    task: an experiment, one of list_experiments(), such as "pendulum-td3"; a Gymnasium task,
         such as "gym:HalfCheetah-v5"; or a function without arguments (a class, too) that makes a
         Gymnasium environment. Its observations are a Box, its actions a Box, a Discrete or a
         MultiDiscrete. None: the task of the resumed run.
@@ -186,7 +186,7 @@ def train(
     port: the board's port, such as /dev/ttyACM0. threads: with board="host-threads".
     quiet: print nothing.
 
-    The following are for a new run of a task of Gymnasium's, and refused elsewhere:
+    The following are for a new run of a Gymnasium task, and refused elsewhere:
 
     algorithm: "sac", "td3", "xqc" or "ppo"; for a Discrete "dqn" or "ppo", for a MultiDiscrete
         "ppo". None: "sac" for a Box, else "ppo".

@@ -39,7 +39,7 @@ def train_task(
     tensorboard: bool = True,
     **asked: Any,
 ) -> dict[str, Any]:
-    """On a task of Gymnasium's: `asked` are fields of TaskRequest and of TrainingRequest."""
+    """On a Gymnasium task: `asked` are fields of TaskRequest and of TrainingRequest."""
     of_task = {entry.name for entry in fields(TaskRequest)} & set(asked)
     options = {name: asked.pop(name) for name in of_task}
     request = TrainingRequest(

@@ -125,7 +125,7 @@ def require_web(experiment: str) -> None:
     require_experiment(experiment)
     if is_of_task(experiment):
         raise UsageError(
-            f"{experiment} was written for a task of Gymnasium's, which Python plays: name others"
+            f"{experiment} was written for a Gymnasium task, which Python plays: name others"
         )
     if needed := lacking_in_browsers(experiment):
         raise UsageError(

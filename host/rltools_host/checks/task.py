@@ -1,4 +1,4 @@
-"""The examination of a task of Gymnasium's: random actions, and the same ones again from the same
+"""The examination of a Gymnasium task: random actions, and the same ones again from the same
 seeds.
 
 It runs where training plays, in a process of its own (process.py).

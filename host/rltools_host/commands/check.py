@@ -38,7 +38,7 @@ LABEL = 10  # columns
 def run_experiment(name: str, settings: Sequence[str] = (), json_output: bool = False) -> None:
     """Examine an experiment, and which boards have the memory to train it."""
     if is_of_task(name):
-        raise UsageError(f"{name} was written for a task of Gymnasium's: check that, gym:ID")
+        raise UsageError(f"{name} was written for a Gymnasium task: check that, gym:ID")
     values = given_values(describe(name), None, None, settings) if settings else {}
     found = examine(name, CompiledRequest(name, experiment_library(name), values))
     sizes = found.figures.bytes
@@ -46,7 +46,7 @@ def run_experiment(name: str, settings: Sequence[str] = (), json_output: bool = 
 
 
 def run_task(request: TaskRequest, json_output: bool = False) -> None:
-    """Examine a task of Gymnasium's."""
+    """Examine a Gymnasium task."""
     found = examine_task(request)
     sizes = found.figures.bytes
     finish(request.source, found, policy_fits(sizes) if sizes else [], json_output)
@@ -173,8 +173,7 @@ def command(
         str,
         typer.Argument(
             metavar="EXPERIMENT",
-            help="An experiment, or a task of Gymnasium's: gym:ID, gym:MODULE:ID, "
-            "gym:FILE.py:CLASS.",
+            help="An experiment, or a Gymnasium task: gym:ID, gym:MODULE:ID, gym:FILE.py:CLASS.",
             autocompletion=options.experiments,
         ),
     ],
@@ -182,7 +181,8 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"For gym:…: the algorithm to try, {listed()}. [default: sac; ppo for discrete actions]",
+            help=f"For gym:…: the algorithm to try, {listed()}. [default: sac; ppo for discrete "
+            "actions]",
         ),
     ] = None,
     settings: Annotated[

@@ -401,7 +401,7 @@ def command(
         evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)
         return
     if task is not None and simulator == CORE:
-        raise UsageError("--task: the core's simulator plays no task of Gymnasium's")
+        raise UsageError("--task: the core's simulator plays no Gymnasium task")
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
     request = EvaluationRequest(count, first, simulator, task, trace, which, against)

@@ -73,7 +73,8 @@ SafeActionOption = Annotated[
         "--safe-action",
         metavar="VALUES",
         help="The safe action, for when a fault is found: a value for each action, or "
-        "NAME=VALUE,…; for discrete actions a name or a number. [default: as the task or the contract states]",
+        "NAME=VALUE,…; for discrete actions a name or a number. [default: as the task or the "
+        "contract states]",
     ),
 ]
 StepIntervalOption = Annotated[

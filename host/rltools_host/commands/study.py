@@ -221,7 +221,7 @@ def tune_command(
         str | None,
         typer.Argument(
             metavar="[EXPERIMENT]",
-            help="An experiment, or a task of Gymnasium's: gym:Hopper-v5, gym:FILE.py:CLASS.",
+            help="An experiment, or a Gymnasium task: gym:Hopper-v5, gym:FILE.py:CLASS.",
             autocompletion=options.experiments,
         ),
     ] = None,
@@ -301,7 +301,7 @@ def tune_command(
     if is_task(what):
         task = task_request(str(what), algorithm, None)
     elif algorithm is not None:
-        raise UsageError("--algorithm goes with a task of Gymnasium's: an experiment has its own")
+        raise UsageError("--algorithm goes with a Gymnasium task: an experiment has its own")
     out = None
     if name is not None:
         if resume is not None:

@@ -182,7 +182,7 @@ def task_request(name: str, algorithm: str | None, channels: Path | None) -> Tas
 
 
 NEW_RUNS_ONLY = (
-    "--algorithm and --channels go with a new run of a task of Gymnasium's, gym:ID: an "
+    "--algorithm and --channels go with a new run of a Gymnasium task, gym:ID: an "
     "experiment's file fixes these"
 )
 EXAMPLE = "train pendulum-td3 --seed 1 --set learning_rate=5e-4"
@@ -193,7 +193,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="[EXPERIMENT]",
-            help="An experiment, such as pendulum-td3, or a task of Gymnasium's: gym:Hopper-v5, "
+            help="An experiment, such as pendulum-td3, or a Gymnasium task: gym:Hopper-v5, "
             "gym:MODULE:ID, gym:FILE.py:CLASS.",
             autocompletion=options.experiments,
         ),
@@ -265,7 +265,9 @@ def command(
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo for discrete actions]"),
+        typer.Option(
+            metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo for discrete actions]"
+        ),
     ] = None,
     channels: Channels = None,
     tensorboard: Annotated[

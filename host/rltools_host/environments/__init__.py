@@ -1,1 +1,1 @@
-"""Environments: the compiled ones for Python, and tasks of Gymnasium's."""
+"""Environments: the compiled ones for Python, and Gymnasium tasks."""

@@ -54,7 +54,7 @@ def environments_of(
     *,
     is_built: bool = False,
 ) -> Iterator[EnvironmentServer | None]:
-    """Provide the environment server of a task of Gymnasium's; None if the core plays the
+    """Provide the environment server of a Gymnasium task; None if the core plays the
     episodes."""
     if asked is None:
         yield None

@@ -136,7 +136,7 @@ def request_of(task: Task, make_env: MakeEnvironment | None = None) -> TaskReque
 
 
 def is_task(name: str | None) -> bool:
-    """Return whether the name is that of a task of Gymnasium's, and no experiment."""
+    """Return whether the name is that of a Gymnasium task, and no experiment."""
     return name is not None and name.startswith(PREFIX)
 
 

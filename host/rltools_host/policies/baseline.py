@@ -155,7 +155,7 @@ def play_baseline(
 ) -> Baseline:
     """Play as many episodes as the policy had, from the resets with seed, seed + 1 and so on.
 
-    make: makes the environments of a task of Gymnasium's. hyperparameters: of the run, whose
+    make: makes the environments of a Gymnasium task. hyperparameters: of the run, whose
     environment settings the core's environment has.
     """
     act = baseline_of(against, image, seed)

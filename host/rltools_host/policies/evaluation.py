@@ -347,7 +347,7 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
             "of it: leave --in out"
         )
     if task is None and named is not None:
-        raise UsageError(f"--task: run {folder.name} was not trained on a task of Gymnasium's")
+        raise UsageError(f"--task: run {folder.name} was not trained on a Gymnasium task")
     make = (
         flat_maker(playable(task, named)) if task is not None and simulator == GYMNASIUM else None
     )

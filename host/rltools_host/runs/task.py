@@ -1,4 +1,4 @@
-"""A task of Gymnasium's, as run.json and group.json have it: environment, observations, actions and
+"""A Gymnasium task, as run.json and group.json have it: environment, observations, actions and
 algorithm."""
 
 from __future__ import annotations

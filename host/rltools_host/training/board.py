@@ -81,7 +81,7 @@ def build_program(plan: Plan) -> None:
 
 
 def generated_headers(subject: str) -> list[str]:
-    """Return the headers of a task of Gymnasium's, its experiment and its contract, relative to the
+    """Return the headers of a Gymnasium task, its experiment and its contract, relative to the
     project."""
     if not experiments.is_generated(subject):
         return []

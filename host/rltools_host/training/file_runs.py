@@ -219,8 +219,7 @@ def checkpoint_in(path: Path, data: bytes, with_policy: bool = True) -> FileRun:
     if not is_here(name):
         has_task = experiments.GENERATED.fullmatch(name)
         raise UsageError(
-            f"{path} is of {name}, a task of Gymnasium's, which it does not hold: give the run's "
-            "folder"
+            f"{path} is of {name}, a Gymnasium task, which it does not hold: give the run's folder"
             if has_task
             else f"{path} is of the experiment {name}, which is not here: put its header into "
             "experiments/, or work in its project"

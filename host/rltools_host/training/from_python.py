@@ -34,7 +34,7 @@ from rltools_host.training.plan import TrainingRequest
 
 MAX_EPISODES = 1_000_000
 OF_NEW_TASKS = (
-    "goes with a new run of a task of Gymnasium's, gym:ID or a function that makes an environment: "
+    "goes with a new run of a Gymnasium task, gym:ID or a function that makes an environment: "
     "an experiment's file, and a resumed run, have it already"
 )
 
@@ -114,8 +114,8 @@ def evaluate(
     """Return the return of each episode, (episodes,); episode i begins with reset(seed=seed + i).
 
     policy: a function of an observation that returns an action, such as an rlt.Policy; or a run:
-        what rlt.train returned, its folder or its name. The episodes of a run on a task of
-        Gymnasium's end as in training; otherwise the environment must end them.
+        what rlt.train returned, its folder or its name. The episodes of a run on a Gymnasium task
+        end as in training; otherwise the environment must end them.
     env: an environment, a function that makes one, or a name that gymnasium.make knows.
 
     RltError: there is no such environment or run, or the environment has other observations or
@@ -143,7 +143,7 @@ def evaluate(
         if (task := folder.content.gymnasium) is not None:
             if is_environment:
                 raise UsageError(
-                    "env: the run was trained on a task of Gymnasium's: give the function that "
+                    "env: the run was trained on a Gymnasium task: give the function that "
                     "makes its environment, or its name"
                 )
             make = flat_maker(task, maker_for(env, task.episode_steps))

@@ -1,7 +1,7 @@
 """Training of a group of runs: an experiment with several seeds, or a study's variants with each.
 
 Each run is trained in a process of its own by the code of `rlt train`; firmware is built once. A
-run on a task of Gymnasium's also has a process that steps its environments.
+run on a Gymnasium task also has a process that steps its environments.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def resume_group(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     if training.experiment not in (None, asked.experiment):
         raise UsageError(f"{group.path} is of {asked.experiment}, not of {training.experiment}")
     if asked.gymnasium is None and training.task is not None:
-        raise UsageError(f"{group.path} was not trained on a task of Gymnasium's")
+        raise UsageError(f"{group.path} was not trained on a Gymnasium task")
     make_env = function_of(training)
     group.lock()
     try:

@@ -41,7 +41,7 @@ from rltools_host.tree import command_line, near_path
 # This machine, and its board with threads: the default with --threads, and for an experiment that
 # no microcontroller has room for.
 DEFAULT_BOARD, THREADED_BOARD = "host", "host-threads"
-# Evaluations of a run on a task of Gymnasium's, and of one that would end before its first one; no
+# Evaluations of a run on a Gymnasium task, and of one that would end before its first one; no
 # bit depends on them.
 POINTS = 20
 # Steps of training for each step of evaluations, at least, but for the last evaluation: a task's
@@ -84,7 +84,7 @@ class TrainingRequest:
     resume: str | None = None
     port: str | None = None
     threads: int | None = None
-    # A task of Gymnasium's instead of an experiment; a Task if a group has it complete.
+    # A Gymnasium task instead of an experiment; a Task if a group has it complete.
     task: TaskRequest | Task | None = None
     make_env: MakeEnvironment | None = None  # of a Task that has no name
     built: Built | None = None
@@ -117,7 +117,7 @@ class Plan:
     held_step: int | None = None  # of the resumed run's last report, if the board has it
     own_steps: int = 0  # of the resumed run, whatever --steps now says
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
-    subject: str = ""  # the name for builds; of a task of Gymnasium's it has a digest
+    subject: str = ""  # the name for builds; of a Gymnasium task it has a digest
     table: dict[str, Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -231,7 +231,7 @@ def task_of_resumed(
     task = run.content.gymnasium
     if task is None:
         if asked is not None:
-            raise UsageError(f"run {run.name} was not trained on a task of Gymnasium's")
+            raise UsageError(f"run {run.name} was not trained on a Gymnasium task")
         return None, None
     make_env = asked.make_env if isinstance(asked, TaskRequest) else request.make_env
     if make_env is None and not task.is_named:
@@ -451,12 +451,12 @@ def require_player(
     if server is None:
         if experiments.GENERATED.fullmatch(experiment):
             raise UsageError(
-                f"{experiment} was compiled for a task of Gymnasium's: name the task, as in "
+                f"{experiment} was compiled for a Gymnasium task: name the task, as in "
                 f"`{command_line('train', 'gym:HalfCheetah-v5')}`"
             )
     elif request.port is not None:
         raise UsageError(
-            "--port does not go with a task of Gymnasium's: its program is started here, beside "
+            "--port does not go with a Gymnasium task: its program is started here, beside "
             "the environment"
         )
 
@@ -467,7 +467,7 @@ def require_gpu(request: TrainingRequest, server: EnvironmentServer | None) -> N
         raise UsageError("--port does not go with --board cuda, which is a GPU of this machine")
     if server is not None:
         raise UsageError(
-            "a task of Gymnasium's is played in Python, which a GPU does not run: train it with "
+            "a Gymnasium task is played in Python, which a GPU does not run: train it with "
             f"--board {DEFAULT_BOARD}"
         )
 

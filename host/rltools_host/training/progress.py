@@ -36,7 +36,7 @@ RUNNING = (STARTING, COMPILING, TRAINING)
 STATES = (FINISHED, TRAINING, COMPILING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
 # NaN: not known.
 FIGURES = ("steps_per_s", "left_s", "return_mean", "return_std", "length_mean", "train_s")
-OF_TASKS = ("environment_faults", "observations_outside")  # of tasks of Gymnasium's alone
+OF_TASKS = ("environment_faults", "observations_outside")  # of Gymnasium tasks alone
 
 
 @dataclass

@@ -76,7 +76,7 @@ def test_the_contract_and_not_its_name_says_where_policies_are(run: Path, folder
 
 
 def test_a_policy_of_another_contract_of_this_name_is_kept(run: Path, folder: Path) -> None:
-    """A task of Gymnasium's may have got other channels under the same name."""
+    """A Gymnasium task may have got other channels under the same name."""
     sha256 = push_here(run)
     confirmed = contents(folder)[own_file(folder).name][0]
     assert active(OTHER) is None

@@ -264,7 +264,7 @@ def test_compile_error_is_shown_as_it_is(
 def test_a_header_that_comes_or_goes_while_cmake_runs(
     tree: Path, tmp_path: Path, change: str
 ) -> None:
-    """As training of another task of Gymnasium's writes one; seen in a run of all the tests."""
+    """As training of another Gymnasium task writes one; seen in a run of all the tests."""
     header = tree / "build/gymnasium_tasks/experiments/gym_other_sac.h"
     header.parent.mkdir(parents=True, exist_ok=True)
     if change == "REMOVE":

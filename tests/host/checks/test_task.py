@@ -1,4 +1,4 @@
-"""Each mistake that a task of Gymnasium's can make is found, and nothing else is."""
+"""Each mistake that a Gymnasium task can make is found, and nothing else is."""
 
 from __future__ import annotations
 

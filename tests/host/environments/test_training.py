@@ -1,4 +1,4 @@
-"""Tasks of Gymnasium's, trained by the real programs of this machine."""
+"""Gymnasium tasks, trained by the real programs of this machine."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_the_time_of_a_step_that_was_assumed_can_be_stated(name: str) -> None:
             restated(before, (), wrong)
 
 
-# -- tasks of Gymnasium's --------------------------------------------------------------------------
+# -- Gymnasium tasks --------------------------------------------------------------------------
 
 
 def test_a_run_of_earlier_tools_is_read_and_what_it_assumed_is_said(tmp_path: Path) -> None:

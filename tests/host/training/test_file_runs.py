@@ -122,7 +122,7 @@ def other_experiment(data: bytes) -> bytes:
     [
         (".safetensors", lambda data: data[:-1], DamagedFileError, "does not match its SHA-256"),
         (".rltp", lambda data: data[:-1], DamagedFileError, "its header says"),
-        (".safetensors", other_experiment, UsageError, "a task of Gymnasium's, which it does not"),
+        (".safetensors", other_experiment, UsageError, "a Gymnasium task, which it does not"),
         (".rltp", lambda _: b"PK\x03\x04", UsageError, "is neither .*import"),
     ],
 )

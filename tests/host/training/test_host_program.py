@@ -57,7 +57,7 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
     assert [row[0] for row in rows] == list(range(100, steps + 1, 100))
 
 
-@pytest.mark.all  # of every day, for a task of Gymnasium's: tests/host/environments
+@pytest.mark.all  # of every day, for a Gymnasium task: tests/host/environments
 def test_any_number_of_threads_trains_to_the_same_bits(tmp_path: Path) -> None:
     """Of SAC: test_training_on_threads.cpp."""
 

@@ -61,7 +61,7 @@ def test_only_what_is_named_is_searched() -> None:
     assert beta.choices == ("0.5", "0.9")
 
 
-# -- sizes of a task of Gymnasium's ----------------------------------------------------------------
+# -- sizes of a Gymnasium task ----------------------------------------------------------------
 
 
 def test_sizes_of_a_task_are_searched() -> None:

@@ -77,7 +77,7 @@ struct WithAverage<E, Network, true> {
   Network average;
 };
 
-// Defaults of a task of Gymnasium's.
+// Defaults of a Gymnasium task.
 template <class Hyperparameters>
 struct OffPolicyTaskHyperparameters : Hyperparameters {
   OffPolicyTaskHyperparameters() {

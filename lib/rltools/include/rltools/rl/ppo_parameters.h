@@ -34,7 +34,7 @@ namespace rlt {
 
 RLT_DEFINE_HYPERPARAMETERS(PpoHyperparameters, RLT_PPO_HYPERPARAMETERS)
 
-// Defaults of a task of Gymnasium's.
+// Defaults of a Gymnasium task.
 struct PpoTaskHyperparameters : PpoHyperparameters {
   PpoTaskHyperparameters() {
     steps = 1000000;

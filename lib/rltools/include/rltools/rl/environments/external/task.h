@@ -1,6 +1,6 @@
 // Environments whose episodes another program plays: the functions of an environment
 // (rl/environment.h) for every struct that derives from external::Task, as requests to that
-// program. The host tools write such a struct for a task of Gymnasium's (docs/gymnasium_tasks.md):
+// program. The host tools write such a struct for a Gymnasium task (docs/gymnasium_tasks.md):
 //   using Observation = float[kObservationDim];
 //   RLT_DEFINE_FIELDS(State, RLT_EXTERNAL_STATE)
 //   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
