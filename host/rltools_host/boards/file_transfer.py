@@ -387,7 +387,8 @@ class FileTransfer:
                 return packet
         raise LinkLostError(
             f"the board on {self._channel.description} stopped answering during the transfer of "
-            f"{self._path}: check the cable, then run the command again"
+            f"{self._path}: check the cable, and whether other programs keep this machine busy, "
+            "then run the command again"
         )
 
     def _begin(self, path: str) -> None:
