@@ -13,7 +13,10 @@ from gymnasium_points import Point
 CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.make("Pendulum-v1", 1.5), "num_envs=1.5: .* from 1 to 1048576$"),  # type: ignore[arg-type]
     (lambda: rlt.train(3), "task=3: give the name of an experiment"),  # type: ignore[arg-type]
-    (lambda: rlt.train("pendulum-td3", hidden=(8,)), "hidden goes with a new run of a Gymnasium task"),
+    (
+        lambda: rlt.train("pendulum-td3", hidden=(8,)),
+        "hidden goes with a new run of a Gymnasium task",
+    ),
     (lambda: rlt.train(Point, sizes={"batch": 3}), 'unknown size "batch": did you mean'),
 ]
 

@@ -13,7 +13,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -282,12 +282,39 @@ MAX_IN_FOLDER = 1000
 NO_PATH = Path()
 CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
-UNSUPPORTED = (
-    "its format is not supported; supported are the .zip of Stable-Baselines3 and sbx, .pt and "
-    ".pth, .safetensors, .onnx, LEAPP's .yaml: export a model of Keras or TensorFlow to ONNX with "
-    "tf2onnx, and save other networks as a state_dict() with torch.save, or their arrays with "
-    "safetensors.numpy.save_file (a VecNormalize goes with --normalizer)"
+KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
+TO_ONNX = "export the model to ONNX, with tf2onnx, and import that"
+SAVED_TABLE = "save the weights as a table, with safetensors.numpy.save_file, and import that"
+SAVED_STATE = "save the module's state_dict() with torch.save"
+FORMATS = (  # by the first bytes
+    (b"\x89HDF", f"it is a Keras model in HDF5: {TO_ONNX}"),
+    (b"TFL3", f"it is a TensorFlow Lite model: {TO_ONNX} (from the model it was made of)"),
+    (b"\x93NUMPY", f"it is a NumPy array: {SAVED_TABLE}"),
 )
+PICKLE = (
+    f"it is a pickle, whose code would have to be executed: {SAVED_STATE} (a VecNormalize goes "
+    "with --normalizer, beside its policy)"
+)
+OTHER_ENDINGS = {
+    **dict.fromkeys((".pkl", ".pickle"), PICKLE),
+    ".pb": f"it is a TensorFlow graph: {TO_ONNX}",
+}
+
+
+def unsupported(content: bytes, names: Sequence[str], ending: str) -> UnreadableError:
+    """Return the error of a file or of an archive with entries of these `names` that nothing here
+    reads: what it is, and the way on."""
+    named = next((what for begins, what in FORMATS if begins in content[:8]), None)
+    if any(name.endswith("models/model.json") for name in names):
+        named = f"it is a torch.export program: {SAVED_STATE}, or export it to ONNX"
+    elif "config.json" in names and "metadata.json" in names:
+        named = f"it is a Keras model: {TO_ONNX}"
+    elif names and all(name.endswith(".npy") for name in names):
+        named = f"it has NumPy arrays without an order: {SAVED_TABLE}"
+    named = named or OTHER_ENDINGS.get(ending, "its format is not supported")
+    return UnreadableError(f"{named}; supported are {KNOWN}")
+
+
 TABLES = (".yaml", ".yml", ".zip", ".pt", ".pth", ".safetensors", ".onnx", CLEANRL)
 
 
@@ -297,9 +324,11 @@ def in_folder(path: Path) -> str:
         names = sorted(each.name for each in path.iterdir())[:MAX_IN_FOLDER]
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
+    if "saved_model.pb" in names:
+        return f"cannot be imported: it is a TensorFlow SavedModel: {TO_ONNX}"
     files = [name for name in names if Path(name).suffix in TABLES and "\n" not in name]
     if not files:
-        return f"is a folder, and no file in it is a policy's: {UNSUPPORTED}"
+        return f"is a folder, and no file in it is a policy's; supported are {KNOWN}"
     return f"is a folder: import the policy in it, {' or '.join(map(shown, files[:4]))}"
 
 
@@ -365,7 +394,7 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             return state_dicts.policy_in(document, given, is_cleanrl=is_cleanrl)
         if "data" in archive:
             return sbx.sbx_policy_in(archive, given)
-        raise UnreadableError(UNSUPPORTED)
+        raise unsupported(b"", archive.names, path.suffix)
     if is_safetensors(content):
         tensors, texts = read_safetensors(content)
         if is_exported(tensors):
@@ -384,7 +413,7 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
         )
-    raise UnreadableError(UNSUPPORTED)
+    raise unsupported(content, (), path.suffix)
 
 
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:

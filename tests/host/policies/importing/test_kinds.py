@@ -483,23 +483,29 @@ def read(path: Path) -> ForeignPolicy:
     return read_foreign(path, content_of(path), Given())
 
 
-OTHERS: dict[str, bytes | tuple[str, ...]] = {
-    "m.h5": b"\x89HDF\r\n\x1a\n",
-    "m.pkl": b"\x80\x04N.",
-    "m.keras": ("metadata.json", "config.json"),
+OTHERS: dict[str, tuple[bytes | tuple[str, ...], str]] = {
+    "m.h5": (b"\x89HDF\r\n\x1a\n", "a Keras model in HDF5: export the model to ONNX"),
+    "m.tflite": (b"\x1c\0\0\0TFL3", "a TensorFlow Lite model: export the model to ONNX"),
+    "m.npy": (b"\x93NUMPY\1\0", "a NumPy array: save the weights as a table"),
+    "m.pkl": (b"\x80\x04N.", "a pickle, whose code would have to be executed: save the module's"),
+    "m.keras": (("metadata.json", "config.json"), "a Keras model: export the model to ONNX"),
+    "m.npz": (("a.npy", "b.npy"), "NumPy arrays without an order: save the weights"),
+    "m.pt2": (("m/models/model.json",), "a torch.export program: save the module's state_dict"),
+    "m.bin": (b"what", "its format is not supported; supported are the .zip of Stable-Baselines3"),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_no_policy_is_named_with_the_way_on(name: str, tmp_path: Path) -> None:
-    content = OTHERS[name]
+    content, sentence = OTHERS[name]
     path = tmp_path / name
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
         archive(path, *content)
-    with pytest.raises(DamagedFileError, match=r"format is not supported; .*: export a model of"):
+    with pytest.raises(DamagedFileError) as refused:
         read(path)
+    assert sentence in str(refused.value)
 
 
 class Module:
@@ -529,5 +535,8 @@ def test_a_folder_and_a_program_name_the_file_that_is_read(tmp_path: Path) -> No
     archive(program, "policy/data.pkl", "policy/constants.pkl")
     with pytest.raises(DamagedFileError, match=r'TorchScript program: .*; "policy\.onnx" be'):
         read(program)
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(DamagedFileError, match="it is a TensorFlow SavedModel: export the model"):
+        read(tmp_path)
     with pytest.raises(DamagedFileError, match=r"a zip archive: give what VecNormalize\.save"):
         read_normalizer(program, program.read_bytes())
