@@ -25,14 +25,14 @@ from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE
 SOURCES = ("boards", "cmake", "experiments", "firmware", "host", "integrations", "lib")
 WORK = PROJECT.build / "docs"
 HEADERS = TREE.include / "rltools"
-FOLDERS = [name[10:-3] for name in files_in(TREE.root, ("docs/core",))]  # of headers, a page each
-CORE = sorted({*files_in(HEADERS, FOLDERS)})
+FOLDERS = [name[10:-3] for name in files_in(["docs/core"], TREE.file)]  # of headers, a page each
+CORE = sorted(files_in(FOLDERS, HEADERS.joinpath))
 HAS_DOXYGEN = not tools.missing_names(("doxygen",))
 
 # Tutorials run again, and headers are read again, where one of these sources has changed.
 digest = hashlib.sha256()
-for name in files_in(TREE.root, (*SOURCES, "docs/doxygen")):
-    digest.update(name.encode() + (TREE.root / name).read_bytes())
+for name, path in files_in((*SOURCES, "docs/doxygen"), TREE.file).items():
+    digest.update(name.encode() + path.read_bytes())
 KEPT = WORK / f"kept-{digest.hexdigest()[:12]}"
 XML = KEPT / "doxygen" / "xml"
 for old in () if KEPT.is_dir() else (*WORK.glob("kept-*"), WORK / "doctrees"):

@@ -220,6 +220,12 @@ class Project:
         folders = (self.root / "environments", self.root / "contracts")
         return [self.root] if any(folder.is_dir() for folder in folders) else []
 
+    def path_of(self, name: str) -> Path:
+        """Return the path of a file that a description names: the project's, or else the tree's.
+        PlatformIO's script calls it (firmware/platformio_flags.py)."""
+        own = self.root / name
+        return own if own.exists() else TREE.root / name
+
     def board_build(self, board: str) -> Path:
         """Return the folder in which CMake builds for this board: build/<board>."""
         return self.build / board

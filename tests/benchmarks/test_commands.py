@@ -132,6 +132,7 @@ def test_neon() -> None:
 
 
 @pytest.mark.all
+@pytest.mark.timeout(900)  # with ptxas: five architectures
 def test_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU it predicts, and its lanes add as often as the networks' shapes say."""
     tools.ensure_group("zig")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import os
 import shutil
@@ -383,15 +384,17 @@ def test_a_run_of_before_goes_on_without_a_normalizer(
 
 
 @pytest.mark.all
-def test_a_board_is_built_for_the_contract_of_a_run(point: dict[str, Any]) -> None:
+def test_a_board_is_built_for_the_contract_of_a_run(
+    point: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     run = point["run"]
     assert target_of_run(run, "host", None, "pendulum").contract == "pendulum"
     assert target_of_run(None, "host", None, None).contract == "pendulum"
     place = target_of_run(run, "host", None, None)
     assert place.contract.startswith("gym-point-")
     assert PolicyTarget("host", None, place.contract).contract == place.contract
-    outcome = policies.push(PushRequest(run, place, None, True))
-    assert outcome.activated
+    policies.push(PushRequest(run, place, None, True), json_output=True)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["activated"]
 
 
 @pytest.mark.slow  # with --all a servo: tests/examples/test_gymnasium_task.py

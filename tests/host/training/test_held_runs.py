@@ -120,7 +120,7 @@ def test_a_board_that_trains_yet(
 def test_evaluations_that_nobody_heard() -> None:
     """They are reports as the others; older firmware states none, which is said."""
     rows = [{"kind": "evaluation", "step": 500}, {"kind": "progress", "step": 900}]
-    result = Result(0, 0, 2000, 0, 0, True, "5" * 64)
+    result = Result(0, 0, 2000, True, "5" * 64)
     kept = [Evaluation(0, step, 10, -1.0, 0.0, 0.0, 0.0) for step in (500, 2000)]
     session: Any = SimpleNamespace(training=SimpleNamespace(kept_evaluations=lambda: kept))
     assert unheard(session, result, rows) == [kept[1]]
