@@ -45,3 +45,15 @@ TEST_CASE("each layer is orthogonal, with its gain, and has no bias") {
     for (int i = 0; i < Network::output_dim(layer); i++) CHECK(network.bias(layer)[i] == 0);
   }
 }
+
+TEST_CASE("each seed and each network has weights of its own") {
+  Network first, second;
+  initialize_orthogonal(Generic{}, first, 7, 1, 1, 1);
+  const auto differs = [&](std::uint32_t seed, std::uint32_t index) {
+    initialize_orthogonal(Generic{}, second, seed, index, 1, 1);
+    return first.values[0] != second.values[0];
+  };
+  CHECK_FALSE(differs(7, 1));
+  CHECK(differs(8, 1));
+  CHECK(differs(7, 0));
+}

@@ -142,6 +142,18 @@ TEST_CASE("SAC: exploration draws from the policy") {
   CHECK(std::abs(product) < 5 / std::sqrt(kSteps));
 }
 
+TEST_CASE("SAC: the target entropy is one per dimension of the action") {
+  // Of two -log pi is to be -2.
+  for (const float mean_log_probability : {1.5f, 2.5f}) {
+    CAPTURE(mean_log_probability);
+    Run<LineSac> run(4);
+    initialize(Host{}, run.training);
+    Sac::update_temperature(Host{}, run.training, adam_parameters(run.training),
+                            mean_log_probability);
+    CHECK((run.learner->log_temperature.values[0] > 0) == (mean_log_probability > 2));
+  }
+}
+
 TEST_CASE("SAC: the deployed policy is the actor's squashed mean, bit by bit") {
   Run<LineSac> run(5);
   initialize(Host{}, run.training);

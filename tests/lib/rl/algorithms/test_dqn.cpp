@@ -210,6 +210,14 @@ TEST_CASE("with a normalizer, the critic sees normalized observations wherever i
   CHECK(evaluate(Generic{}, run.training).mean == evaluate(Generic{}, plain.training).mean);
 }
 
+TEST_CASE("each observation that an action answers is taken in once") {
+  Run<Normalized<SmallDqn>> run(4);
+  initialize(Generic{}, run.training);
+  CHECK(run.learner->normalizer.count == 1);
+  run.train(Generic{}, 30);
+  CHECK(run.learner->normalizer.count == 31);
+}
+
 TEST_CASE("with normalizer and average, a run goes on from any of its states, on any device") {
   training_run::check_goes_on<FloatDqn>(Generic{}, 60);
 }

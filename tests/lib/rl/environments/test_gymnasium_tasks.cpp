@@ -74,6 +74,18 @@ TEST_CASE("a torque that is no number makes the state no number, it is not clipp
   CHECK(std::isnan(state.velocity_rad_s));
 }
 
+TEST_CASE("a torque beyond its bounds is that of the bound") {
+  for (const float bound : {-1.0f, 1.0f}) {
+    Pendulum<float>::State at{1.0f, 0.5f};
+    step(Generic{}, Pendulum<float>{}, {}, at, &bound, RandomStream{});
+    for (const float action : {1.001f * bound, math::kInfinity * bound}) {
+      Pendulum<float>::State state{1.0f, 0.5f};
+      step(Generic{}, Pendulum<float>{}, {}, state, &action, RandomStream{});
+      CHECK(state.velocity_rad_s == at.velocity_rad_s);
+    }
+  }
+}
+
 TEST_CASE("initial angles and velocities fill their ranges, and are drawn apart") {
   constexpr std::uint32_t kCount = 2000;
   double angle_sum = 0, velocity_sum = 0, product = 0, largest_angle = 0, largest_velocity = 0;
