@@ -84,9 +84,12 @@ def test_a_size_that_no_file_has_is_refused(
     assert channel.server.sessions == {}
 
 
-def test_file_that_changes_while_its_session_is_expired(channel: DisorderlyChannel) -> None:
-    sizes = iter([FILES["/a"], FILES["/d"], FILES["/d"]])
-    channel.server.read = lambda _: next(sizes)
+@pytest.mark.parametrize(("before", "since"), [("/a", "/d"), ("/d", "/a")])
+def test_file_that_changes_while_its_session_is_expired(
+    channel: DisorderlyChannel, before: str, since: str
+) -> None:
+    contents = iter([FILES[before], *[FILES[since]] * 99])
+    channel.server.read = lambda _: next(contents)
     with pytest.raises(LinkLostError, match="the disorderly board closed /a during its transfer"):
         on(channel).download("/a", lambda *_: setattr(channel, "now", channel.now + EXPIRY_S + 1.0))
 

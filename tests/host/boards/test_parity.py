@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
+from rltools_host.boards.connection import ANSWER_LIMIT_S
 from rltools_host.boards.hil_inputs import make_inputs
 from rltools_host.boards.messages import Action
 from rltools_host.boards.observations import MESSAGES_UNDER_WAY
@@ -78,6 +79,15 @@ def test_lost_observations_and_answers_are_asked_for_again(
     answers = board.client.forward_all(values.tolist())
     actions = image.evaluate(values).view(np.uint32)
     assert [answer.action_bits for answer in answers] == [(word,) for word in actions[:, 0]]
+
+
+def test_answers_may_take_long_as_long_as_some_come(
+    board: ScriptedInfer, image: PolicyImage
+) -> None:
+    values = make_inputs(image.observations, COUNT).values
+    board.hears = lambda number: number % (2 * MESSAGES_UNDER_WAY + 1) == 0
+    assert len(board.client.forward_all(values.tolist())) == COUNT
+    assert board.link.now > 2 * ANSWER_LIMIT_S
 
 
 def test_answers_that_come_twice_count_once(board: ScriptedInfer, image: PolicyImage) -> None:

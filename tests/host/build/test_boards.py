@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,13 @@ import pytest
 from serial.tools import list_ports
 
 from rltools_host.build import firmware
-from rltools_host.build.boards import POLICY_SLOT_BYTES, board_names, list_boards, load_board
+from rltools_host.build.boards import (
+    POLICY_SLOT_BYTES,
+    Address,
+    board_names,
+    list_boards,
+    load_board,
+)
 from rltools_host.checks.memory import SCRATCH_FLOATS
 from rltools_host.commands.firmware import flash
 from rltools_host.errors import BuildError
@@ -38,6 +45,11 @@ def test_what_a_board_names_exists(name: str) -> None:
     for pattern in board.sources:
         assert list(TREE.root.glob(pattern)), f"{pattern} matches no file"
     assert board.report_every > 0
+
+
+def test_sources_know_the_boards_address() -> None:
+    board = replace(load_board("host"), address=Address(3, 4))
+    assert board.definitions[-2:] == ("RLT_SYSTEM=3", "RLT_COMPONENT=4")
 
 
 def test_slots_of_policies_are_those_of_the_storage() -> None:
