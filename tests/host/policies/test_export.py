@@ -126,6 +126,7 @@ def test_the_safe_action_is_that_of_the_images_contract() -> None:
     quadrotor = parse_policy(sample_images()["remembering_quadrotor_4"])
     action, output = quadrotor.runner.safe_action()
     assert (action.tolist(), output.tolist()) == ([0.0] * 4, [-1.0] * 4)
+    assert export.safe_output(quadrotor).tolist() == [-1.0] * 4
     zeros = "{0.0f, 0.0f, 0.0f, 0.0f}"
     data = folders.data_header(quadrotor)
     assert f"constexpr float kSafeAction[] = {zeros};" in data

@@ -142,21 +142,26 @@ def test_killed_before_any_call_to_the_disk(tmp_path: Path, every: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("had", "sentence"),
+    ("had", "settings", "sentence"),
     [
-        ({"learning_rate": 0.002}, "began with learning_rate=0.002, and the defaults are"),
-        ({"learning_rate": 0.001, "steps": 7, "eval_freq": 3, "gone": 1.0}, ""),
+        ({"learning_rate": 0.002}, [], "began with learning_rate=0.002, and the defaults are"),
+        ({"learning_rate": 0.002}, ["learning_rate=0.002"], ""),
+        ({"learning_rate": 0.001, "steps": 7, "eval_freq": 3, "gone": 1.0}, [], ""),
     ],
 )
 def test_runs_of_a_group_have_the_same_defaults(
-    had: dict[str, float], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    had: dict[str, float],
+    settings: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a tree in which they are others, the runs that have not begun are no part of it."""
     plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
     monkeypatch.setattr(group_plan, "make_plan", lambda *_, **__: plan)
     monkeypatch.setattr(group_plan, "build_program", lambda _: None)
     path = tmp_path / "group"
-    new_group(path, {**ASKED, "state": "paused"}).close()
+    new_group(path, {**ASKED, "settings": settings, "state": "paused"}).close()
     finish_run(path / "s0", 0)
     change(RunFolder.open(path / "s0"), hyperparameters=had)
     request = GroupRequest(TrainingRequest(resume=str(path)))

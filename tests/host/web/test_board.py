@@ -247,6 +247,9 @@ def test_a_board_that_resets_in_a_trial_has_dropped_the_policy(
     storage = {"RLT_POLICY_STORAGE": str(tmp_path / "flash.bin")}
     found = play("resetInTrial", policy_board, policies=policies, environment=storage)
     assert found["lost"].startswith("LinkLost: lost the board on the test's port: unplugged")
+    assert found["lost"].endswith(
+        "whether it was confirmed is not known: connect again, the slots say it"
+    )
     assert (found["active"], found["drop"]) == ("", "the board was reset during the trial")
     assert "refuses to confirm the policy" in found["confirm"]
 
