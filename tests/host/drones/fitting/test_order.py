@@ -30,6 +30,14 @@ def test_rotors_in_order_of_the_contract() -> None:
         check_rotors(MODEL, 0.81 * unseen, ERRORS)
 
 
+def test_rotors_of_speeds_that_each_stand_for_the_next() -> None:
+    log = SimpleNamespace(**{**vars(MODEL.log), "commands_thrust": False})
+    model: Any = SimpleNamespace(log=log)
+    sentence = "speed_rear_right is of the rear left one, speed_rear_left is of the front left one"
+    with pytest.raises(DamagedFileError, match=sentence):
+        check_rotors(model, ANSWERS[:, [0, 2, 3, 1]], ERRORS)
+
+
 def test_rotors_that_are_none_of_an_x() -> None:
     with pytest.raises(DamagedFileError, match="do not turn the body as four rotors of an x do"):
         check_rotors(MODEL, ANSWERS[:, [0, 0, 2, 3]], ERRORS)

@@ -74,7 +74,8 @@ def test_of_a_log_with_a_gap_the_longest_part_is_used() -> None:
     check_log(found)
     short = rows(LOG, np.r_[0:500, 620:1100, 1200:1750])
     with pytest.raises(
-        DamagedFileError, match=r"nothing was recorded for 0\.726 s before it.*in 2 places"
+        DamagedFileError,
+        match=r"line 622: nothing was recorded for 0\.726 s before it.*in 2 places",
     ):
         prepared(short)
 
