@@ -15,8 +15,9 @@ from rltools_host.errors import RefusedError, RltError
 from rltools_host.policies import episodes
 from rltools_host.policies.contract import Recurrence
 from rltools_host.policies.export import c_header, identifier
-from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.image import DamagedPolicyError, PolicyImage, parse_policy
 from rltools_host.policies.image_writing import Network, Origin, write_image
+from rltools_host.runs.saves import HEADER
 
 RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
 RESET_AT_OFFSET = 144 + 10
@@ -79,6 +80,13 @@ def test_the_hosts_writer_writes_the_cores_bytes(image: PolicyImage) -> None:
     )
     observations = np.array([example.observation for example in image.examples])
     assert write_image(network, image.contract, origin, observations) == image.data
+
+
+def test_a_step_of_training_that_is_no_number_of_ticks_is_refused(pendulum: PolicyImage) -> None:
+    assert pendulum.recurrence is not None
+    interval_us = pendulum.recurrence.trained_interval_us + 1
+    with pytest.raises(DamagedPolicyError, match="of its hidden state contradicts itself"):
+        parse_policy(patched(pendulum.data, HEADER.size, "I", interval_us))
 
 
 def test_another_hidden_weight_is_not_reproduced(pendulum: PolicyImage) -> None:

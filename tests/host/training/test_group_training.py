@@ -142,15 +142,17 @@ def test_killed_before_any_call_to_the_disk(tmp_path: Path, every: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("had", "settings", "sentence"),
+    ("had", "begun", "settings", "sentence"),
     [
-        ({"learning_rate": 0.002}, [], "began with learning_rate=0.002, and the defaults are"),
-        ({"learning_rate": 0.002}, ["learning_rate=0.002"], ""),
-        ({"learning_rate": 0.001, "steps": 7, "eval_freq": 3, "gone": 1.0}, [], ""),
+        ({"learning_rate": 0.002}, 1, [], "began with learning_rate=0.002, and the defaults are"),
+        ({"learning_rate": 0.002}, 1, ["learning_rate=0.002"], ""),
+        ({"learning_rate": 0.002}, 2, [], ""),
+        ({"learning_rate": 0.001, "steps": 7, "eval_freq": 3, "gone": 1.0}, 1, [], ""),
     ],
 )
 def test_runs_of_a_group_have_the_same_defaults(
     had: dict[str, float],
+    begun: int,
     settings: list[str],
     sentence: str,
     tmp_path: Path,
@@ -162,8 +164,9 @@ def test_runs_of_a_group_have_the_same_defaults(
     monkeypatch.setattr(group_plan, "build_program", lambda _: None)
     path = tmp_path / "group"
     new_group(path, {**ASKED, "settings": settings, "state": "paused"}).close()
-    finish_run(path / "s0", 0)
-    change(RunFolder.open(path / "s0"), hyperparameters=had)
+    for seed in range(begun):
+        finish_run(path / f"s{seed}", seed)
+        change(RunFolder.open(path / f"s{seed}"), hyperparameters=had)
     request = GroupRequest(TrainingRequest(resume=str(path)))
     if not sentence:
         group_plan.resume_group(request)[0].close()

@@ -17,7 +17,10 @@ async function pushed(answer) {
     upload: async () => (done.push("upload"), { slot: 1 }),
     try: async () => done.push("try"),
     forward: async () => ({ ...examples[asked++], status: 0, ...answer }),
-    confirm: async () => done.push("confirm"),
+    confirm: async () => {
+      done.push("confirm");
+      if (answer.denies) throw new Error("denied");
+    },
     rollBack: async () => (done.push("roll back"), { active: null }),
   };
   const push = new Push(policies, { image: bytes, sha256, examples }, 10);

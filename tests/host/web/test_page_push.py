@@ -30,15 +30,17 @@ def test_only_a_policy_with_this_machines_bits_is_confirmed() -> None:
         "sha256": image.sha256,
         "fingerprint": image.contract.checksum,
         "examples": examples,
-        "answers": [{}, *others],
+        "answers": [{}, {"denies": True}, *others],
         "arrived": [(image.sha256, crc32), ("0" * 64, crc32), (image.sha256, crc32 ^ 1)],
     }
     found = json.loads(in_node(SCRIPT, PAGE, given=given))
     whole, *changed = found["uploaded"]
     assert whole == ""
     assert all("holds other bytes than it was sent" in text for text in changed)
-    good, *bad = found["pushed"]
+    good, denied, *bad = found["pushed"]
     assert good == ["upload", "try", "confirm"]
+    assert denied[:4] == [*good, "roll back"]
+    assert "was not verified" in denied[5]
     assert len(bad) == len(others)
     for done in bad:
         assert done[:3] == ["upload", "try", "roll back"]
