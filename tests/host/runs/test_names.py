@@ -10,6 +10,7 @@ import pytest
 
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.runs.names import (
+    begun_us_now,
     example_of,
     find_group,
     find_run,
@@ -37,6 +38,8 @@ def test_runs_of_one_moment_stand_by_their_numbers(tmp_path: Path) -> None:
     assert run_names(tmp_path) == ["early", "r", "r-2", "r-10"]
     assert run_names(tmp_path, ("run.json", "group.json")) == ["early", "r", "r-2", "r-10", "g"]
     assert in_numbers("r-2x") == [(-1, "r-"), (2, ""), (-1, "x")]
+    made(tmp_path / "ahead", 2**52)  # the clock was set back since
+    assert begun_us_now(tmp_path / "new") == 2**52 + 1
 
 
 def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
