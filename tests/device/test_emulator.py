@@ -56,6 +56,12 @@ def test_killed_emulator_is_named(emulator: Emulator) -> None:
     wait_until_ended(emulator.process_id)
 
 
+def test_emulator_ends_with_its_link(emulator: Emulator) -> None:
+    assert is_running(emulator.process_id)
+    EmulatedLink(emulator, BOARD.name).close()
+    wait_until_ended(emulator.process_id)
+
+
 def read_forever(link: EmulatedLink) -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
